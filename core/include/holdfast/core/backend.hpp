@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "holdfast/core/cuda_runtime.hpp"
+#include "holdfast/core/file_system.hpp"
 #include "holdfast/core/fluxon_runtime.hpp"
 
 namespace holdfast {
@@ -60,5 +61,17 @@ class CudaBackend {
   virtual Result<PointerAttributes> pointer_attributes(std::uintptr_t ptr) = 0;
 };
 static_assert(CudaRuntime<CudaBackend>);
+
+// A model of FileSystem; see there for what each call takes and gives.
+class FileBackend {
+ public:
+  virtual ~FileBackend() = default;
+  virtual Result<std::string> read(const std::string& path, std::uint64_t bytes_max) = 0;
+  virtual Status write(const std::string& path, const std::string& bytes) = 0;
+  virtual Status sync(const std::string& path) = 0;
+  virtual Status rename(const std::string& from, const std::string& to) = 0;
+  virtual Status remove(const std::string& path) = 0;
+};
+static_assert(FileSystem<FileBackend>);
 
 }  // namespace holdfast

@@ -1,0 +1,68 @@
+// Runs one trace: phase one with faults, phase two without, every promise checked after every call and step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "holdfast/sim/event_log.hpp"
+#include "holdfast/sim/invariants.hpp"
+#include "holdfast/sim/marks.hpp"
+#include "holdfast/sim/run_context.hpp"
+#include "holdfast/sim/system_under_test.hpp"
+#include "holdfast/sim/trace.hpp"
+
+namespace holdfast::sim {
+
+struct RunOptions {
+  bool keep_log = false;                            // keep the event log as text
+  std::vector<Invariant> disabled;                  // checks switched off
+  std::function<void(const std::string&)> on_step;  // a line after each step, when set
+};
+
+// What must not show in a log: a run repeated with another perturbation has the same log hash.
+struct Perturbation {
+  std::uint64_t arena_shift_pages = 0;
+  std::uint64_t hash_seed = 0;
+  std::uint8_t heap_fill = 0;  // mallopt(M_PERTURB), when not 0
+  bool other_locale = false;   // a locale with another decimal point, where the system has one
+};
+
+struct RunResult {
+  std::vector<Violation> violations;
+  std::array<std::uint64_t, kInvariantCount> checked{};
+  MarkCounts marks;
+  FaultTally faults;
+  std::uint64_t log_hash = 0;
+  std::uint64_t log_events = 0;
+  std::vector<std::string> log;  // when kept
+  std::uint64_t runtime_calls = 0;
+  std::uint64_t steps = 0;          // executed
+  std::uint64_t steps_skipped = 0;  // made no sense where they stood
+  Nanos virtual_ns = 0;
+  // What was reused and moved, for workloads and scenarios.
+  std::uint64_t chunks_hit = 0, chunks_generated = 0, evictions = 0;
+  std::uint64_t bytes_to_host = 0, bytes_to_device = 0;
+  std::uint64_t exempt_keys = 0;                         // known to the store but not to the snapshot after a restart
+  std::vector<std::vector<std::uint64_t>> frame_hashes;  // per session in order of opening, one per output frame
+};
+
+using SystemFactory = std::function<std::unique_ptr<SystemUnderTest>(Ports&, ClaimListener&, const SystemOptions&)>;
+
+// Owns an arena, an owner and a device, and uses them again for run after run; one per process or thread.
+class Executor {
+ public:
+  explicit Executor(SystemFactory factory, const Perturbation& perturbation = {});
+  ~Executor();
+  // `trace` must be valid (validate_trace).
+  RunResult run(const Trace& trace, const RunOptions& options = {});
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,95 @@
+// The monitor: the top layer, which knows what the caller can know, and nothing else. It records and never throws.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/core/backend.hpp"
+#include "holdfast/sim/run_context.hpp"
+#include "holdfast/sim/system_under_test.hpp"
+#include "holdfast/sim/tap.hpp"
+
+namespace holdfast::sim {
+
+// The chunk that is being ingested, so that a claim made during it can be compared with its source.
+struct ChunkSource {
+  std::string node;            // for people: "world 1 [0,2]"
+  std::uint64_t identity = 0;  // the harness's own id of the node
+  std::uint32_t depth = 0;
+  bool pinned = false;                       // depth < sink chunks
+  std::vector<std::uint64_t> value_digests;  // XXH3 of K and V per layer, in key order
+  std::uint64_t latent_digest = 0;
+  std::vector<std::uint64_t> value_bytes;  // of each value, in key order
+  std::uint64_t latent_bytes = 0;
+};
+
+enum class Operation : std::uint8_t {
+  none,
+  open,
+  resume,
+  ingest,
+  hold,
+  evict,
+  make_room,
+  warm_up,
+  pump,
+  snapshot,
+  restore,
+  close,
+  shut_down
+};
+
+// Decides ready-after-commit, sync-before-commit, abort-after-sync, no-publish-on-failure (the claims' half),
+// one-terminal, validated-batch and pinned-stays.
+class Monitor final : public ClaimListener {
+ public:
+  // `tap` only for the bytes in the store (ready-after-commit's second half).
+  Monitor(RunContext& context, FluxonBackend& fluxon, CudaBackend& cuda, FileBackend& files, const Tap& tap);
+  ~Monitor() override;
+
+  FluxonBackend& fluxon();
+  CudaBackend& cuda();
+  FileBackend& files();
+
+  // Every operation of the store under test is between these two.
+  void begin(Operation operation);
+  void begin_ingest(const ChunkSource& source);
+  // `ok`: the store said success. `cold`: it said so, but restored or stored nothing.
+  void end(bool ok);
+
+  // The engine's device memory: copies must lie inside one of these.
+  void declare_tensor(std::uintptr_t base, std::uint64_t bytes);
+  void forget_tensor(std::uintptr_t base);
+
+  // References that the harness itself took: the nodes with these identities must stay.
+  void hold(std::uint64_t identity);
+  void unhold(std::uint64_t identity);
+  // A namespace's pins hold while it has a session or an unpinned blob.
+  void pin(std::uint64_t identity, bool pinned);
+
+  // True when the caller knows of a key of this claim whose outcome is unknown.
+  [[nodiscard]] bool unsettled(std::uint64_t identity) const;
+  // Claims now made, by identity: 0 = none, bit 0 = kv, bit 1 = latent.
+  [[nodiscard]] unsigned claims(std::uint64_t identity) const;
+  // The node a locator belongs to; 0 when the harness never saw it.
+  [[nodiscard]] std::uint64_t identity_of(std::string_view locator) const;
+
+  // The owner restarted or the client died: what the caller held is stale.
+  void new_incarnation();
+  // Everything begun must have ended by now: plans, handles, views.
+  void check_all_ended();
+
+  void on_claim(Claim claim, std::string_view locator, std::uint32_t n_layers, std::uint64_t nbytes) override;
+  void on_withdrawal(Claim claim, std::string_view locator) override;
+
+  void reset();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace holdfast::sim

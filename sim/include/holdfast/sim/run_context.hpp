@@ -1,0 +1,45 @@
+// What one run shares between its layers: where it stands, and what it has counted.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "holdfast/fakes/virtual_clock.hpp"
+#include "holdfast/sim/calls.hpp"
+#include "holdfast/sim/event_log.hpp"
+#include "holdfast/sim/invariants.hpp"
+#include "holdfast/sim/marks.hpp"
+#include "holdfast/sim/trace.hpp"
+
+namespace holdfast::sim {
+
+struct FaultTally {
+  std::array<std::array<std::uint64_t, kFaultKindCount>, kCallCount> fired{};
+  std::uint64_t total = 0;
+};
+
+struct RunContext {
+  fakes::VirtualClock& clock;
+  EventLog log;
+  Verdicts verdicts;
+  MarkCounts marks;
+  FaultTally faults;
+  std::uint64_t runtime_calls = 0;  // across the top seam; a batch is one
+
+  std::uint32_t step = 0;  // id of the step being executed; kDrainStep in phase two
+  StepKind step_kind{};
+  bool faults_on = true;                                  // phase one
+  std::array<std::uint32_t, kCallCount> calls_in_step{};  // nth of the next call; counted by the injector
+
+  void begin_step(std::uint32_t id, StepKind kind) {
+    step = id;
+    step_kind = kind;
+    calls_in_step.fill(0);
+  }
+  void violate(Invariant invariant, std::string_view call, std::string message) {
+    verdicts.violated({invariant, step, std::string(call), std::move(message), clock.now_ns()});
+  }
+  void reset();
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,214 @@
+#include "holdfast/real_device/cuda_device.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace holdfast::device {
+namespace {
+
+void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+cudaStream_t native(StreamRef stream) { return reinterpret_cast<cudaStream_t>(stream.native()); }
+cudaEvent_t native(EventRef event) { return reinterpret_cast<cudaEvent_t>(event.native); }
+
+Error failure(cudaError_t status, std::string_view call) {
+  // The runtime keeps a failure for the next caller of cudaGetLastError, who would take it for his own.
+  static_cast<void>(cudaGetLastError());
+  return cuda_error(static_cast<CudaErrc>(status), call,
+                    fmt::format("{}: {}", cudaGetErrorName(status), cudaGetErrorString(status)));
+}
+
+Status status_of(cudaError_t status, std::string_view call) {
+  if (status != cudaSuccess) return failure(status, call);
+  return {};
+}
+
+// The current device is the thread's, and the thread is the engine's: given back afterwards.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int device) {
+    status_ = cudaGetDevice(&before_);
+    if (status_ == cudaSuccess && before_ != device) {
+      status_ = cudaSetDevice(device);
+      changed_ = status_ == cudaSuccess;
+    }
+  }
+  ~CurrentDevice() {
+    if (changed_) static_cast<void>(cudaSetDevice(before_));
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+  [[nodiscard]] cudaError_t status() const { return status_; }
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+  cudaError_t status_ = cudaSuccess;
+};
+
+// Runs `call` with `device` current.
+template <class Call>
+Status on_device(int device, std::string_view name, Call call) {
+  const CurrentDevice current(device);
+  if (current.status() != cudaSuccess) return failure(current.status(), name);
+  return status_of(call(), name);
+}
+
+#if CUDART_VERSION >= 12080
+constexpr bool kHasBatches = true;
+
+cudaError_t submit_batch(std::vector<void*>& dsts, std::vector<void*>& srcs, std::vector<std::size_t>& sizes,
+                         cudaStream_t stream) {
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  std::size_t first_with_attributes = 0;
+#if CUDART_VERSION >= 13000
+  return cudaMemcpyBatchAsync(dsts.data(), const_cast<const void**>(srcs.data()), sizes.data(), sizes.size(),
+                              &attributes, &first_with_attributes, 1, stream);
+#else
+  std::size_t failed_index = 0;
+  return cudaMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), sizes.size(), &attributes, &first_with_attributes,
+                              1, &failed_index, stream);
+#endif
+}
+#else
+constexpr bool kHasBatches = false;
+
+cudaError_t submit_batch(std::vector<void*>&, std::vector<void*>&, std::vector<std::size_t>&, cudaStream_t) {
+  return cudaErrorNotSupported;
+}
+#endif
+
+cudaError_t submit_one_by_one(CopyDirection direction, std::span<const Copy> copies, cudaStream_t stream) {
+  const cudaMemcpyKind kind =
+      direction == CopyDirection::device_to_host ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
+  for (const Copy& copy : copies) {
+    const cudaError_t status = cudaMemcpyAsync(pointer(copy.dst), pointer(copy.src), copy.bytes, kind, stream);
+    if (status != cudaSuccess) return status;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t submit(CopyDirection direction, std::span<const Copy> copies, cudaStream_t stream) {
+  if (!kHasBatches) return submit_one_by_one(direction, copies, stream);
+  std::vector<void*> dsts;
+  std::vector<void*> srcs;
+  std::vector<std::size_t> sizes;
+  dsts.reserve(copies.size());
+  srcs.reserve(copies.size());
+  sizes.reserve(copies.size());
+  for (const Copy& copy : copies) {
+    dsts.push_back(pointer(copy.dst));
+    srcs.push_back(pointer(copy.src));
+    sizes.push_back(copy.bytes);
+  }
+  const cudaError_t status = submit_batch(dsts, srcs, sizes, stream);
+  // A driver without batches took none of the copies.
+  if (status != cudaErrorNotSupported && status != cudaErrorCallRequiresNewerDriver) return status;
+  static_cast<void>(cudaGetLastError());
+  return submit_one_by_one(direction, copies, stream);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int device) {
+  int count = 0;
+  if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess) {
+    Error error = cuda_error(CudaErrc::no_device, "open", "no CUDA driver or device can be used on this machine");
+    error.causes.push_back(failure(status, "cudaGetDeviceCount"));
+    return error;
+  }
+  if (count == 0) return cuda_error(CudaErrc::no_device, "open", "this machine has no CUDA device");
+  if (device < 0 || device >= count) {
+    return cuda_error(CudaErrc::invalid_device, "open",
+                      fmt::format("device {} of {}: the first is number 0", device, count));
+  }
+  // Freeing nothing makes the context now, so that a device that cannot have one is refused here.
+  if (Status made = on_device(device, "open", [] { return cudaFree(nullptr); }); !made) return std::move(made).error();
+  return std::unique_ptr<CudaDevice>(new CudaDevice(device));
+}
+
+Status CudaDevice::host_register(std::uintptr_t ptr, std::uint64_t bytes, HostAccess access) {
+  const unsigned flags = access == HostAccess::read_only ? cudaHostRegisterReadOnly : cudaHostRegisterDefault;
+  return on_device(device_, "host_register", [&] { return cudaHostRegister(pointer(ptr), bytes, flags); });
+}
+
+Status CudaDevice::host_unregister(std::uintptr_t ptr) {
+  return on_device(device_, "host_unregister", [&] { return cudaHostUnregister(pointer(ptr)); });
+}
+
+Status CudaDevice::copy_batch(CopyDirection direction, std::span<const Copy> copies, StreamRef stream) {
+  if (copies.empty()) return cuda_error(CudaErrc::invalid_value, "copy_batch", "an empty batch");
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const Copy& copy = copies[i];
+    if (copy.bytes == 0 || copy.dst == 0 || copy.src == 0) {
+      return cuda_error(CudaErrc::invalid_value, "copy_batch",
+                        fmt::format("copy {} has {} bytes, or a null address", i, copy.bytes));
+    }
+  }
+  return on_device(device_, "copy_batch", [&] { return submit(direction, copies, native(stream)); });
+}
+
+Result<EventRef> CudaDevice::event_create() {
+  cudaEvent_t event = nullptr;
+  Status created =
+      on_device(device_, "event_create", [&] { return cudaEventCreateWithFlags(&event, cudaEventDisableTiming); });
+  if (!created) return std::move(created).error();
+  return EventRef{reinterpret_cast<std::uintptr_t>(event)};
+}
+
+Status CudaDevice::event_record(EventRef event, StreamRef stream) {
+  return on_device(device_, "event_record", [&] { return cudaEventRecord(native(event), native(stream)); });
+}
+
+Status CudaDevice::stream_wait(StreamRef stream, EventRef event) {
+  return on_device(device_, "stream_wait", [&] { return cudaStreamWaitEvent(native(stream), native(event), 0); });
+}
+
+Result<bool> CudaDevice::event_query(EventRef event) {
+  bool ready = true;
+  Status asked = on_device(device_, "event_query", [&] {
+    const cudaError_t status = cudaEventQuery(native(event));
+    if (status != cudaErrorNotReady) return status;
+    static_cast<void>(cudaGetLastError());
+    ready = false;
+    return cudaSuccess;
+  });
+  if (!asked) return std::move(asked).error();
+  return ready;
+}
+
+Status CudaDevice::event_synchronize(EventRef event) {
+  return on_device(device_, "event_synchronize", [&] { return cudaEventSynchronize(native(event)); });
+}
+
+Status CudaDevice::event_destroy(EventRef event) {
+  return on_device(device_, "event_destroy", [&] { return cudaEventDestroy(native(event)); });
+}
+
+Status CudaDevice::stream_synchronize(StreamRef stream) {
+  return on_device(device_, "stream_synchronize", [&] { return cudaStreamSynchronize(native(stream)); });
+}
+
+Result<PointerAttributes> CudaDevice::pointer_attributes(std::uintptr_t ptr) {
+  cudaPointerAttributes native_attributes{};
+  Status asked = on_device(device_, "pointer_attributes",
+                           [&] { return cudaPointerGetAttributes(&native_attributes, pointer(ptr)); });
+  if (!asked) return std::move(asked).error();
+  switch (native_attributes.type) {
+    case cudaMemoryTypeHost:
+      return PointerAttributes{.kind = MemoryKind::registered_host, .device = -1};
+    case cudaMemoryTypeDevice:
+      return PointerAttributes{.kind = MemoryKind::device, .device = native_attributes.device};
+    case cudaMemoryTypeUnregistered:
+    case cudaMemoryTypeManaged:
+      break;
+  }
+  return PointerAttributes{};
+}
+
+}  // namespace holdfast::device

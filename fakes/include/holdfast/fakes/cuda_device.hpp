@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -125,11 +124,12 @@ class FakeCuda final : public CudaBackend, public TimedActor {
   // The oldest copy in flight that touches the range.
   [[nodiscard]] std::optional<CopyView> in_flight(std::uintptr_t base, std::uint64_t bytes) const;
   [[nodiscard]] std::size_t in_flight_count() const;
+  // Valid until the next call that changes them.
   [[nodiscard]] std::span<const Registration> registrations() const { return registrations_.all(); }
   // True when one registration covers the whole range.
   [[nodiscard]] bool is_registered(std::uintptr_t base, std::uint64_t bytes) const;
   [[nodiscard]] std::size_t allocation_count() const { return heap_.allocation_count(); }
-  [[nodiscard]] std::size_t event_count() const { return events_live_; }
+  [[nodiscard]] std::size_t event_count() const { return events_.size() - spare_events_.size(); }
   [[nodiscard]] std::size_t stream_count() const { return streams_.live_count(); }
   // The runtime's and the engine's calls since the last reset.
   [[nodiscard]] std::uint64_t call_count() const { return call_count_; }
@@ -147,11 +147,12 @@ class FakeCuda final : public CudaBackend, public TimedActor {
  private:
   struct Event {
     bool live = false;
-    StreamMark mark;  // of no stream when never recorded
+    std::uint64_t generation = 0;  // how often the slot was given out
+    StreamMark mark;               // of no stream when never recorded
   };
   // An asynchronous error that nobody has been told of.
   struct Latched {
-    StreamMark mark;  // surfaces at waits that cover it
+    StreamMark mark;  // the failed work
     CudaErrc errc = CudaErrc::launch_failure;
     bool sticky = false;
     std::uint64_t surface_at_call = kNeverByCalls;
@@ -165,33 +166,36 @@ class FakeCuda final : public CudaBackend, public TimedActor {
   // Counts the call, moves work that is due by it, and tells an error that is.
   [[nodiscard]] Status begin(std::string_view call);
   [[nodiscard]] Status tell(std::size_t latched, std::string_view call);
+  // Tells an error of the work before `mark`.
   [[nodiscard]] Status tell_if_covered(StreamMark mark, std::string_view call);
   [[nodiscard]] Event* find(EventRef event);
-  [[nodiscard]] Status validate(CopyDirection direction, std::span<const Copy> copies, int device) const;
-  void stage_unregistered(CopyDirection direction, std::span<const Copy> copies, StreamRef stream);
-  // An Incident for each copy in flight that touches the range; `finish` moves them and what comes before them.
-  void take_away(std::uintptr_t base, std::uint64_t bytes, IncidentKind kind, const std::string& culprit, bool finish);
-  void reset_locked(const DeviceOptions& options);
   void forget_events();
+  // Fills `unregistered_`.
+  [[nodiscard]] Status validate(CopyDirection direction, std::span<const Copy> copies, int device);
+  [[nodiscard]] StreamQueues::Submission submission(const CopyChoice& choice) const;
+  // An Incident for each copy in flight that touches the range; `finish` moves them and what comes before them.
+  void take_away(std::uintptr_t base, std::uint64_t bytes, IncidentKind kind, std::string_view culprit, bool finish);
+  void apply(const DeviceOptions& options);
+  [[nodiscard]] std::string locate(std::uintptr_t address) const;
 
   Arena& arena_;
   VirtualClock& clock_;
-  // Guards everything below; held during a call. Reading through a span needs a quiet device.
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards everything below, during a call
   DeviceOptions options_;
   std::uintptr_t region_ = 0;
   std::uint64_t region_bytes_ = 0;
   DeviceHeap heap_;
   HostRegistrations registrations_;
-  StreamQueues streams_;
-  std::vector<Event> events_;  // by native number - 1
-  std::size_t events_live_ = 0;
+  StreamQueues streams_{registrations_};
+  std::vector<Event> events_;
+  std::vector<std::size_t> spare_events_;
   CopyChoice next_choice_;
   std::uint64_t call_count_ = 0;
   std::vector<Latched> latched_;
   std::optional<CudaErrc> dead_;
   std::vector<NamedRange> names_;
   std::vector<Incident> incidents_;
+  std::vector<std::uint32_t> unregistered_;  // scratch
 };
 
 }  // namespace holdfast::fakes

@@ -2,10 +2,10 @@
 // first out; between streams only as events say; within a batch in any order.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -66,37 +66,38 @@ class StreamQueues {
 
   // Forgets everything, numbers included.
   void reset();
-  // Destroys all streams; numbers go on.
+  // Destroys all streams and drops their work; numbers go on.
   void destroy_all();
-  // Work in flight is dropped.
+  // Work in flight is dropped and counts as done.
   void drop_work();
 
   [[nodiscard]] StreamRef create(int device);
-  // False when there is no such live stream.
+  // Work still in it goes on. False when there is no such live stream.
   [[nodiscard]] bool destroy(StreamRef stream);
-  // The device of a live stream; nullopt when there is none.
-  [[nodiscard]] std::optional<int> device_of(StreamRef stream) const;
+  // The device of a live stream; -1 when there is none.
+  [[nodiscard]] int device_of(StreamRef stream) const;
   [[nodiscard]] std::size_t live_count() const { return live_count_; }
 
   struct Submission {
-    CopyDirection direction = CopyDirection::device_to_host;
     CopyChoice choice;
     Nanos now_ns = 0;
-    Nanos due_ns = 0;  // by itself at the latest
-    std::uint64_t call = 0;
+    Nanos due_ns = 0;        // moves by itself then, at the latest
+    std::uint64_t call = 0;  // number of the submitting call
   };
-  // The stream is live and the copies valid. Returns the batch's number.
-  std::uint64_t submit(StreamRef stream, std::span<const Copy> copies, const Submission& submission);
+  // The stream is live and the copies valid. `staged` lists, ascending, the copies that read their source now. Returns
+  // the batch's number.
+  std::uint64_t submit(StreamRef stream, CopyDirection direction, std::span<const Copy> copies,
+                       std::span<const std::uint32_t> staged, const Submission& submission);
   void launch(StreamRef stream, std::function<void()> kernel, const Submission& submission);
+  // What is submitted to `stream` from now on waits for everything before `mark`.
   void wait(StreamRef stream, StreamMark mark, Nanos due_ns);
-  // Makes copy `index` of the batch submitted last to `stream` read its source now.
-  void stage_source(StreamRef stream, std::uint32_t index);
 
   // Number that the next batch gets.
   [[nodiscard]] std::uint64_t next_batch() const { return next_batch_; }
+  // Everything submitted to a live stream so far.
   [[nodiscard]] StreamMark mark(StreamRef stream) const;
   [[nodiscard]] bool done(StreamMark mark) const;
-  // True when everything before `covered` is among, or waited for by, what is before `mark`.
+  // True when what is before `covered` is before `mark` too, or waited for by unfinished work before it.
   [[nodiscard]] bool covers(StreamMark mark, StreamMark covered) const;
   // Moves everything before `mark` and all that it waits for.
   void finish(StreamMark mark);
@@ -110,10 +111,84 @@ class StreamQueues {
   [[nodiscard]] std::size_t in_flight_count() const { return copies_in_flight_; }
   // The oldest copy in flight that touches the range, on the host or on the device.
   [[nodiscard]] std::optional<CopyView> oldest_touching(std::uintptr_t base, std::uint64_t bytes) const;
-  // Appends all of them, oldest first.
-  void all_touching(std::uintptr_t base, std::uint64_t bytes, std::vector<CopyView>& out) const;
+  // All of them, oldest first.
+  [[nodiscard]] std::vector<CopyView> all_touching(std::uintptr_t base, std::uint64_t bytes) const;
   // The mark behind the batch of `copy`, which is in flight.
   [[nodiscard]] StreamMark mark_behind(const CopyView& copy) const;
+
+ private:
+  enum class Kind : std::uint8_t { copies, kernel, wait };
+  struct Op {
+    Kind kind = Kind::copies;
+    CopyDirection direction = CopyDirection::device_to_host;
+    bool split = false;
+    std::uint64_t order_seed = 0;
+    std::uint64_t batch = 0;
+    std::size_t first_copy = 0;  // in Stream::copies
+    std::size_t copy_count = 0;
+    std::size_t pieces_moved = 0;
+    std::size_t kernel = 0;  // in kernels_
+    StreamMark awaited;
+    Nanos submitted_at_ns = 0;
+    Nanos due_ns = 0;  // never earlier than that of the op before it
+    // Hull of the batch's memory, on either side.
+    std::uintptr_t dst_low = 0, dst_end = 0, src_low = 0, src_end = 0;
+  };
+  struct QueuedCopy {
+    Copy copy;
+    bool staged = false;  // `src` is a buffer of Stream::staging
+  };
+  struct Stream {
+    bool live = false;
+    int device = 0;
+    std::uint64_t first_position = 0;  // of ops[0]
+    std::size_t head = 0;              // ops before it are done
+    std::vector<Op> ops;
+    std::vector<QueuedCopy> copies;
+    std::vector<std::vector<std::byte>> staging;  // until the stream runs empty
+
+    [[nodiscard]] std::uint64_t completed() const { return first_position + head; }
+    [[nodiscard]] std::uint64_t submitted() const { return first_position + ops.size(); }
+    Op& at(std::uint64_t position) { return ops[position - first_position]; }
+    [[nodiscard]] const Op& at(std::uint64_t position) const { return ops[position - first_position]; }
+  };
+  // Work with a moment of its own.
+  struct Chosen {
+    std::size_t stream = 0;
+    std::uint64_t position = 0;
+    Nanos due_ns = std::numeric_limits<Nanos>::max();
+    std::uint64_t due_call = kNeverByCalls;
+  };
+
+  [[nodiscard]] static std::size_t index_of(std::uintptr_t native) { return native - kFirstStream; }
+  [[nodiscard]] const Stream* live(StreamRef stream) const;
+  Stream& stream_of(StreamRef stream) { return streams_[index_of(stream.native())]; }
+  // Queues the op and obeys its choice.
+  void push(StreamRef stream, Op op, const Submission& submission);
+  void move_at_moment(std::size_t stream, std::uint64_t position);
+  void run_front(Stream& stream);
+  void move_pieces(const Stream& stream, Op& op, std::size_t pieces_end);
+  void move_piece(const Op& op, const QueuedCopy& copy, std::size_t half) const;
+  void move_bytes(CopyDirection direction, const QueuedCopy& copy, std::uint64_t offset, std::uint64_t bytes) const;
+  void pop_front(Stream& stream);
+  void forget_finished_choices();
+  template <class Visit>
+  void visit_touching(std::uintptr_t base, std::uint64_t bytes, Visit visit) const;
+
+  const HostRegistrations& registrations_;
+  std::vector<Stream> streams_;  // by native number; those from count_ on are spare
+  std::size_t count_ = 0;
+  std::size_t live_count_ = 0;
+  std::vector<std::size_t> busy_;  // streams that hold work, in the order in which they came to
+  std::vector<Chosen> chosen_;
+  std::uint64_t next_due_call_ = kNeverByCalls;
+  std::uint64_t next_batch_ = 1;
+  std::size_t copies_in_flight_ = 0;
+  std::vector<std::function<void()>> kernels_;
+  std::vector<std::size_t> spare_kernels_;
+  std::vector<std::size_t> order_;             // scratch
+  std::vector<StreamMark> stack_;              // scratch
+  mutable std::vector<std::uint64_t> needed_;  // scratch
 };
 
 }  // namespace holdfast::fakes

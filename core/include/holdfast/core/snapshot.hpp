@@ -1,0 +1,98 @@
+// The forest as a file: topology, the keys of ready values, and their lengths. What it says of readiness is a hint.
+//
+// A snapshot is lines of canonical JSON: a header (schema, version, counts, length and XXH3 checksum of the rest), then
+// one line a world, each followed by one line a node, parents first. A value's locator follows from its node's key.
+// Nodes with nothing ready in their subtree are left out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/core/file_system.hpp"
+#include "holdfast/core/trie.hpp"
+
+namespace holdfast {
+
+inline constexpr std::string_view kSnapshotSchema = "holdfast-snapshot";
+inline constexpr std::uint32_t kSnapshotVersion = 1;
+
+// Files beyond these are refused.
+struct SnapshotLimits {
+  std::uint64_t bytes_max = 4ULL << 30;
+  std::uint64_t nodes_max = 10'000'000;
+  std::uint64_t line_bytes_max = 1 << 20;
+};
+
+struct SnapshotNode {
+  NodeKey key;
+  std::int64_t parent = -1;  // index among its world's nodes, always smaller than its own; -1: the virtual root
+  std::string action;
+  std::uint64_t last_access = 0;
+  bool blob_ready = false;
+  BlobRecord blob;
+  bool skeleton_ready = false;
+  SkeletonRecord skeleton;
+};
+
+struct SnapshotWorld {
+  NodeKey root;
+  std::uint32_t sink_chunks = 0;
+  std::vector<SnapshotNode> nodes;
+};
+
+struct Snapshot {
+  std::vector<SnapshotWorld> worlds;
+};
+
+[[nodiscard]] std::string encode_snapshot(const Forest& forest);
+
+// BadSnapshot, with line, place and reason, for whatever encode_snapshot could not have written.
+[[nodiscard]] Result<Snapshot> decode_snapshot(std::string_view bytes, const SnapshotLimits& limits = {});
+
+// Adds what the snapshot knows to the forest: ready flags not confirmed, the order of eviction as it was. What the
+// forest already has ready stays as it is.
+void restore_snapshot(const Snapshot& snapshot, Forest& forest);
+
+// The parts of the file operations that do not depend on the file system.
+[[nodiscard]] std::string temporary_path(const std::string& path);
+[[nodiscard]] std::string folder_of(const std::string& path);
+[[nodiscard]] Error snapshot_file_error(std::string_view call, const std::string& path, Error cause);
+[[nodiscard]] bool is_missing_file(const Error& error);
+
+// Replaces the file in one step: a temporary file beside it, synced, renamed, the folder synced. After a failure the
+// file is the old one or, when only the folder's sync failed, the new one.
+template <FileSystem F>
+[[nodiscard]] Status write_snapshot(F& files, const std::string& path, const std::string& bytes) {
+  const std::string temporary = temporary_path(path);
+  Status written = files.write(temporary, bytes);
+  if (written) written = files.sync(temporary);
+  if (written) written = files.rename(temporary, path);
+  if (!written) {
+    Error error = snapshot_file_error("write_snapshot", path, std::move(written.error()));
+    if (Status removed = files.remove(temporary); !removed && !is_missing_file(removed.error())) {
+      error.suppressed.push_back(std::move(removed.error()));
+    }
+    return error;
+  }
+  if (Status synced = files.sync(folder_of(path)); !synced) {
+    return snapshot_file_error("write_snapshot", path, std::move(synced.error()));
+  }
+  return {};
+}
+
+// A missing file is an empty snapshot.
+template <FileSystem F>
+[[nodiscard]] Result<Snapshot> read_snapshot(F& files, const std::string& path, const SnapshotLimits& limits = {}) {
+  Result<std::string> bytes = files.read(path, limits.bytes_max);
+  if (!bytes) {
+    if (is_missing_file(bytes.error())) return Snapshot{};
+    return snapshot_file_error("read_snapshot", path, std::move(bytes.error()));
+  }
+  Result<Snapshot> snapshot = decode_snapshot(*bytes, limits);
+  if (!snapshot) snapshot.error().detail = path + ": " + snapshot.error().detail;
+  return snapshot;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,255 @@
+// The forest of chunks: one trie per world, what is known of each chunk's values in the store, and the order of
+// eviction. Not thread-safe by itself: its owner holds a lock.
+//
+// Invariants
+//  - A node's key is node_key(parent's key, action); no two nodes of a forest have the same key.
+//  - A blob is ready only while its handle is present. A withdrawn blob keeps its handle, and its bytes stay accounted,
+//    until the handle is forgotten.
+//  - In every eviction list a node comes before its ancestors, so that leaves go before inner nodes.
+//  - A node that is pinned, referenced or being written is never offered for eviction.
+//  - No operation's cost grows with the number of nodes, but drop_namespace and nodes_of visit their namespace.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/core/eviction_list.hpp"
+#include "holdfast/core/keys.hpp"
+#include "holdfast/core/node_index.hpp"
+#include "holdfast/core/result.hpp"
+#include "holdfast/core/time.hpp"
+
+namespace holdfast {
+
+class Forest;
+class Namespace;
+
+// What is known of a chunk's K and V values.
+struct BlobState {
+  std::uint64_t nbytes = 0;       // all values together
+  std::uint64_t value_bytes = 0;  // one value
+  Nanos committed_at_ns = 0;
+  std::uint32_t n_layers = 0;
+  bool present = false;    // a handle exists: there may be bytes in the store
+  bool ready = false;      // may be served
+  bool confirmed = false;  // written or read by this process; else a snapshot's hint
+  friend bool operator==(const BlobState&, const BlobState&) = default;
+};
+
+// What is known of a chunk's latent.
+struct SkeletonState {
+  std::uint64_t nbytes = 0;
+  Nanos committed_at_ns = 0;
+  bool ready = false;
+  bool confirmed = false;
+  friend bool operator==(const SkeletonState&, const SkeletonState&) = default;
+};
+
+struct BlobRecord {
+  std::uint64_t nbytes = 0;
+  std::uint64_t value_bytes = 0;
+  std::uint32_t n_layers = 0;
+  Nanos committed_at_ns = 0;
+};
+
+struct SkeletonRecord {
+  std::uint64_t nbytes = 0;
+  Nanos committed_at_ns = 0;
+};
+
+struct NodeKeyLink : IndexLink {};
+struct NodeActionLink : IndexLink {};
+
+// A chunk, or (at depth -1) the virtual root of a world. Owned by its forest and stable in memory until its namespace
+// is dropped; changed only through the forest.
+class Node : private EvictionLink, private NodeKeyLink, private NodeActionLink {
+ public:
+  Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  [[nodiscard]] const NodeKey& key() const { return key_; }
+  [[nodiscard]] std::string_view action() const { return action_; }
+  [[nodiscard]] Node* parent() const { return parent_; }  // null for a virtual root
+  [[nodiscard]] std::int32_t depth() const { return depth_; }
+  [[nodiscard]] std::uint32_t matched_chunks() const { return static_cast<std::uint32_t>(depth_ + 1); }
+  [[nodiscard]] bool is_virtual_root() const { return depth_ < 0; }
+  [[nodiscard]] Namespace& world() const { return *world_; }
+
+  // Children in the order of their creation.
+  [[nodiscard]] Node* first_child() const { return first_child_; }
+  [[nodiscard]] Node* next_sibling() const { return next_sibling_; }
+
+  [[nodiscard]] const BlobState& blob() const { return blob_; }
+  [[nodiscard]] const SkeletonState& skeleton() const { return skeleton_; }
+  [[nodiscard]] std::uint32_t ref_count() const { return ref_count_; }
+  [[nodiscard]] bool being_written() const { return being_written_; }
+  [[nodiscard]] bool pinned() const;
+  // Grows with every access to any node of the forest.
+  [[nodiscard]] std::uint64_t last_access() const { return last_access_; }
+
+ private:
+  friend class Forest;
+
+  NodeKey key_;
+  std::string action_;
+  Node* parent_ = nullptr;
+  Node* first_child_ = nullptr;
+  Node* last_child_ = nullptr;
+  Node* next_sibling_ = nullptr;
+  Namespace* world_ = nullptr;
+  std::uint64_t number_ = 0;  // never used twice in a forest
+  std::uint64_t last_access_ = 0;
+  BlobState blob_;
+  SkeletonState skeleton_;
+  std::int32_t depth_ = -1;
+  std::uint32_t ref_count_ = 0;
+  bool being_written_ = false;
+};
+
+// A world: everything below one root hash.
+class Namespace {
+ public:
+  [[nodiscard]] const NodeKey& root_key() const { return root_->key(); }
+  [[nodiscard]] Node* root() const { return root_; }
+  [[nodiscard]] std::uint32_t sink_chunks() const { return sink_chunks_; }
+  [[nodiscard]] std::uint32_t sessions() const { return sessions_; }
+  // Handles at depth >= sink_chunks.
+  [[nodiscard]] std::uint64_t unpinned_blobs() const;
+  // While true, the nodes of the sink are pinned.
+  [[nodiscard]] bool holds_pins() const { return sessions_ > 0 || unpinned_blobs() > 0; }
+
+ private:
+  friend class Forest;
+
+  Node* root_ = nullptr;
+  std::uint32_t sink_chunks_ = 0;
+  std::uint32_t sessions_ = 0;
+  std::uint64_t blobs_ = 0;                    // handles
+  std::vector<std::uint64_t> blobs_at_depth_;  // handles, by depth
+  EvictionList pinned_;                        // pinned nodes that could be evicted otherwise
+};
+
+// Told of every change of a ready flag, under the forest's lock. It must not call the forest.
+// A flag restored from a snapshot is told too, with `confirmed` false; confirming it later is not a change.
+class TrieListener {
+ public:
+  virtual ~TrieListener() = default;
+  virtual void on_blob_ready(const Node& node) = 0;
+  virtual void on_blob_withdrawn(const Node& node) = 0;
+  virtual void on_skeleton_ready(const Node& node) = 0;
+  virtual void on_skeleton_withdrawn(const Node& node) = 0;
+};
+
+struct ForestOptions {
+  std::uint64_t hash_seed = 0;
+  TrieListener* listener = nullptr;  // outlives the forest
+};
+
+struct ForestCounts {
+  std::uint64_t namespaces = 0;
+  std::uint64_t nodes = 0;       // virtual roots not among them
+  std::uint64_t blobs = 0;       // handles, ready or not
+  std::uint64_t blob_bytes = 0;  // of all handles
+  std::uint64_t ready_blobs = 0;
+  std::uint64_t ready_blob_bytes = 0;
+  std::uint64_t ready_skeletons = 0;
+  std::uint64_t skeleton_bytes = 0;  // of the ready ones
+  std::uint64_t references = 0;
+  friend bool operator==(const ForestCounts&, const ForestCounts&) = default;
+};
+
+struct NamespaceSpec {
+  NodeKey root;
+  std::uint32_t sink_chunks = 0;
+};
+
+class Forest {
+ public:
+  explicit Forest(const ForestOptions& options);
+  ~Forest();
+  Forest(const Forest&) = delete;
+  Forest& operator=(const Forest&) = delete;
+
+  // Finds or makes the world and counts a session. A wider sink than before widens it for good.
+  Namespace& open_namespace(const NamespaceSpec& spec);
+  void close_namespace(Namespace& world);
+  // As open_namespace, without a session: for a restore.
+  Namespace& touch_namespace(const NamespaceSpec& spec);
+  [[nodiscard]] Namespace* find_namespace(const NodeKey& root) const;
+  // Ordered by root key.
+  [[nodiscard]] std::vector<Namespace*> namespaces() const;
+  // Parents before children, otherwise in the order of creation; the virtual root is not among them.
+  [[nodiscard]] std::vector<Node*> nodes_of(const Namespace& world) const;
+  // Withdraws what is still ready and frees the nodes; the caller has removed the values from the store, see nodes_of.
+  // InUse, and nothing changed, while the world has a session, an unpinned blob, a reference, or a node being written.
+  [[nodiscard]] Status drop_namespace(Namespace& world);
+
+  // The deepest node whose every step exists, with an equal action and a ready blob; the virtual root when none.
+  // Counts as an access to its whole path.
+  [[nodiscard]] Node* lookup(Namespace& world, std::span<const std::string_view> actions);
+  [[nodiscard]] Node* find(const NodeKey& key) const;
+  [[nodiscard]] Node* find_child(const Node& parent, std::string_view action) const;
+  [[nodiscard]] Node* get_or_create(Node& parent, std::string_view action);
+  // Counts as an access to the node and its ancestors.
+  void touch(Node& node);
+
+  // Each says whether it changed anything. Making a ready blob or skeleton ready again does not, whatever the record.
+  bool set_blob_ready(Node& node, const BlobRecord& record);
+  bool withdraw_blob(Node& node);  // the handle stays
+  bool forget_blob(Node& node);    // the handle goes; withdraws first
+  bool set_skeleton_ready(Node& node, const SkeletonRecord& record);
+  bool withdraw_skeleton(Node& node);
+
+  // A snapshot's hints: ready, not confirmed. What is ready already stays as it is.
+  bool restore_blob(Node& node, const BlobRecord& record);
+  bool restore_skeleton(Node& node, const SkeletonRecord& record);
+  bool confirm_blob(Node& node);
+  bool confirm_skeleton(Node& node);
+
+  void set_being_written(Node& node, bool being_written);
+  // One reference on each; a node may be given more than once. Releasing more than was acquired is a broken invariant.
+  void acquire(std::span<Node* const> nodes);
+  void release(std::span<Node* const> nodes);
+
+  // NotFound: no handle. InUse: pinned, referenced, or being written.
+  [[nodiscard]] Status check_evictable(const Node& node) const;
+  // The node to evict first among those that `may_evict` (when given) allows; null when there is none among the
+  // first `visits_max` candidates.
+  [[nodiscard]] Node* least_recent_evictable(const std::function<bool(const Node&)>& may_evict = {},
+                                             std::uint64_t visits_max = 4096);
+
+  [[nodiscard]] const ForestCounts& counts() const { return counts_; }
+  // How many nodes all operations so far have looked at or changed.
+  [[nodiscard]] std::uint64_t node_visits() const { return visits_; }
+
+ private:
+  Node* new_node();
+  void place(Node& node);
+  void free_node(Node& node);
+  void unpin_if_idle(Namespace& world);
+  void count_handle(Node& node, bool present);
+  void make_blob_ready(Node& node, const BlobRecord& record, bool confirmed);
+  void make_skeleton_ready(Node& node, const SkeletonRecord& record, bool confirmed);
+
+  TrieListener* listener_;
+  std::deque<Node> pool_;
+  std::vector<Node*> free_;
+  NodeIndex by_key_;
+  NodeIndex by_action_;
+  std::map<NodeKey, std::unique_ptr<Namespace>> namespaces_;
+  EvictionList evictable_;  // least recent first
+  ForestCounts counts_;
+  std::uint64_t clock_ = 0;
+  std::uint64_t next_number_ = 1;
+  mutable std::uint64_t visits_ = 0;
+};
+
+}  // namespace holdfast

@@ -125,7 +125,7 @@ concept FluxonRuntime =
       // Claims one slot of `value_len` bytes per key, all or nothing; waits up to 30 s for free slots, then 7000.
       // No key twice in one call: undefined in the owner.
       { fluxon.local_fast_put_start(keys, value_len, options) } -> std::same_as<Result<PlanPtr>>;
-      // Consumes the plan; its blob must not be read any more. A failed call leaves the plan to be aborted.
+      // Ends the plan, also when the call fails: never to be aborted afterwards. Its blob must not be read any more.
       { fluxon.local_fast_put_commit(plan) } -> std::same_as<Result<typename R::Future>>;
       // Ends a put plan, also when it fails. Never after commit was submitted.
       { fluxon.put_abort(plan) } -> std::same_as<Status>;

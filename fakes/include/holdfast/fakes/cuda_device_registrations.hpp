@@ -2,11 +2,9 @@
 // it keeps the old bytes until it ends.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -58,21 +56,18 @@ class HostRegistrations {
   // Calls `piece(bytes_at, offset, bytes)` for consecutive pieces of [base, base + bytes): where the device really
   // finds them, in the mapping or in the kept old bytes.
   void resolve(std::uintptr_t base, std::uint64_t bytes,
-               const std::function<void(std::byte*, std::uint64_t, std::uint64_t)>& piece) const;
+               const std::function<void(std::byte*, std::uint64_t, std::uint64_t)>& piece);
 
  private:
   struct Range {
     std::uintptr_t base = 0;
     std::uint64_t bytes = 0;
   };
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
   // Old bytes of a part of one registration. Disjoint, ordered by base.
   struct Stale {
     std::uintptr_t base = 0;
     std::uint64_t bytes = 0;
-    std::unique_ptr<std::byte, Free> old_bytes;
+    std::vector<std::byte> old_bytes;
   };
 
   // Index of the first registration that ends after `address`.

@@ -62,7 +62,7 @@ struct StreamMark {
 
 class StreamQueues {
  public:
-  explicit StreamQueues(const HostRegistrations& registrations) : registrations_(registrations) {}
+  explicit StreamQueues(HostRegistrations& registrations) : registrations_(registrations) {}
 
   // Forgets everything, numbers included.
   void reset();
@@ -175,7 +175,7 @@ class StreamQueues {
   template <class Visit>
   void visit_touching(std::uintptr_t base, std::uint64_t bytes, Visit visit) const;
 
-  const HostRegistrations& registrations_;
+  HostRegistrations& registrations_;
   std::vector<Stream> streams_;  // by native number; those from count_ on are spare
   std::size_t count_ = 0;
   std::size_t live_count_ = 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,13 +71,13 @@ class MemoryFiles {
 
   static void apply(const Change& change, Entries& entries);
   void sync_file(const std::string& path, File& file);
-  Status sync_folder(const std::string& path);
+  void sync_folder(const std::string& folder);
   [[nodiscard]] bool is_folder(const std::string& path) const;
 
   Entries entries_;
   Entries durable_entries_;
   std::vector<Change> changes_;  // not durable, oldest first
-  std::map<std::string, bool> folders_;
+  std::set<std::string> folders_;
 };
 static_assert(FileSystem<MemoryFiles>);
 

@@ -112,7 +112,7 @@ void HostRegistrations::resolve(std::uintptr_t base, std::uint64_t bytes,
   const auto mapped_until = [&](std::uintptr_t until) {
     if (from < until) piece(reinterpret_cast<std::byte*>(from), from - base, until - from);
   };
-  for (const Stale& stale : stale_) {
+  for (Stale& stale : stale_) {
     if (!overlap(stale.base, stale.bytes, base, bytes)) continue;
     mapped_until(stale.base);
     from = std::max(base, stale.base);

@@ -33,15 +33,15 @@ Error unknown_event(std::string_view call) { return cuda_error(kInvalidResourceH
 
 }  // namespace
 
-std::string_view to_string(IncidentKind kind) {
+std::string_view to_string(DeviceIncidentKind kind) {
   switch (kind) {
-    case IncidentKind::unregistered_host:
+    case DeviceIncidentKind::unregistered_host:
       return "unregistered_host";
-    case IncidentKind::unregistered_in_flight:
+    case DeviceIncidentKind::unregistered_in_flight:
       return "unregistered_in_flight";
-    case IncidentKind::host_freed_in_flight:
+    case DeviceIncidentKind::host_freed_in_flight:
       return "host_freed_in_flight";
-    case IncidentKind::device_freed_in_flight:
+    case DeviceIncidentKind::device_freed_in_flight:
       return "device_freed_in_flight";
   }
   return {};
@@ -130,7 +130,8 @@ Status FakeCuda::host_unregister(std::uintptr_t ptr) {
   if (Status begun = begin("host_unregister"); !begun) return begun;
   if (ptr == 0) return refused("host_unregister", "null");
   if (const Registration* registration = registrations_.starting_at(ptr)) {
-    take_away(registration->base, registration->bytes, IncidentKind::unregistered_in_flight, "host_unregister", true);
+    take_away(registration->base, registration->bytes, DeviceIncidentKind::unregistered_in_flight, "host_unregister",
+              true);
   }
   return registrations_.remove(ptr);
 }
@@ -198,7 +199,7 @@ Status FakeCuda::copy_batch(CopyDirection direction, std::span<const Copy> copie
 
   const CopyChoice choice = std::exchange(next_choice_, {});
   for (const std::uint32_t index : unregistered_) {
-    Incident incident;
+    DeviceIncident incident;
     incident.copy = {streams_.next_batch(), index, direction, copies[index], stream.native(), clock_.now_ns()};
     incident.culprit = "copy_batch";
     incident.call = call_count_;
@@ -326,7 +327,7 @@ Status FakeCuda::free(std::uintptr_t address) {
   if (Status begun = begin("free"); !begun) return begun;
   const DeviceAllocation* allocation = heap_.starting_at(address);
   if (allocation == nullptr) return refused("free", "not the start of an allocation");
-  take_away(allocation->base, allocation->bytes, IncidentKind::device_freed_in_flight, "free", true);
+  take_away(allocation->base, allocation->bytes, DeviceIncidentKind::device_freed_in_flight, "free", true);
   heap_.free(address);
   return {};
 }
@@ -401,15 +402,15 @@ void FakeCuda::remapped(std::uintptr_t base, std::uint64_t bytes) {
 
 void FakeCuda::host_freed(std::uintptr_t base, std::uint64_t bytes, std::string_view culprit) {
   const std::lock_guard lock(mutex_);
-  take_away(base, bytes, IncidentKind::host_freed_in_flight, culprit, false);
+  take_away(base, bytes, DeviceIncidentKind::host_freed_in_flight, culprit, false);
 }
 
-void FakeCuda::take_away(std::uintptr_t base, std::uint64_t bytes, IncidentKind kind, std::string_view culprit,
+void FakeCuda::take_away(std::uintptr_t base, std::uint64_t bytes, DeviceIncidentKind kind, std::string_view culprit,
                          bool finish) {
   if (streams_.in_flight_count() == 0) return;
   const std::vector<CopyView> copies = streams_.all_touching(base, bytes);
   for (const CopyView& copy : copies) {
-    Incident incident;
+    DeviceIncident incident;
     incident.kind = kind;
     incident.copy = copy;
     incident.culprit = std::string(culprit) + "(" + locate(base) + ", " + hex(bytes) + ")";
@@ -456,7 +457,7 @@ std::string FakeCuda::locate(std::uintptr_t address) const {
   return "host";
 }
 
-std::vector<Incident> FakeCuda::drain_incidents() {
+std::vector<DeviceIncident> FakeCuda::drain_incidents() {
   const std::lock_guard lock(mutex_);
   return std::exchange(incidents_, {});
 }

@@ -29,17 +29,17 @@ struct DeviceOptions {
   std::uint64_t pinned_bytes_max = ~0ULL;
 };
 
-enum class IncidentKind : std::uint8_t {
+enum class DeviceIncidentKind : std::uint8_t {
   unregistered_host,       // submitted from or to host memory that no registration covers: staged, must never happen
   unregistered_in_flight,  // the registration ended under the copy
   host_freed_in_flight,    // the host memory was given away under the copy
   device_freed_in_flight,  // the device memory was freed under the copy
 };
-std::string_view to_string(IncidentKind kind);
+std::string_view to_string(DeviceIncidentKind kind);
 
 // Undefined behaviour on a real device. It did no harm here, but nobody may count on that.
-struct Incident {
-  IncidentKind kind = IncidentKind::unregistered_host;
+struct DeviceIncident {
+  DeviceIncidentKind kind = DeviceIncidentKind::unregistered_host;
   CopyView copy;
   std::string culprit;     // the call that took the memory away, with its place
   std::uint64_t call = 0;  // its number among all calls, see FakeCuda::call_count
@@ -55,7 +55,7 @@ inline constexpr CudaErrc kInvalidResourceHandle{400};
 // - A batch with an empty, null or overflowing copy, with a device range that is not inside one live allocation of the
 //   stream's device, or with a host range that is partly registered is refused with invalid_value before any byte
 //   moved; so is writing to a read-only registration or mapping. Overlapping destinations pass.
-// - Unregistered host memory passes, is read at submission, and leaves an Incident.
+// - Unregistered host memory passes, is read at submission, and leaves a DeviceIncident.
 // - There is no current device: a stream knows its own, registrations and events hold for all devices.
 class FakeCuda final : public CudaBackend, public TimedActor {
  public:
@@ -85,7 +85,7 @@ class FakeCuda final : public CudaBackend, public TimedActor {
   // Memory of `device`, readable and writable by the process, aligned to 256 bytes. Fresh memory holds
   // kFreshDeviceByte, freed memory kFreedDeviceByte.
   Result<std::uintptr_t> allocate(std::uint64_t bytes, int device = 0);
-  // Copies in flight there are finished first, and each leaves an Incident.
+  // Copies in flight there are finished first, and each leaves a DeviceIncident.
   Status free(std::uintptr_t address);
   // Native numbers 16, 17, ...; none is given twice between two resets.
   Result<StreamRef> create_stream(int device = 0);
@@ -117,7 +117,7 @@ class FakeCuda final : public CudaBackend, public TimedActor {
   // The range is about to be mapped anew at the same address; call it while the old bytes still stand. Registrations
   // of it keep delivering and receiving the old bytes.
   void remapped(std::uintptr_t base, std::uint64_t bytes);
-  // The range is given away: each copy in flight there leaves an Incident that names `culprit`.
+  // The range is given away: each copy in flight there leaves a DeviceIncident that names `culprit`.
   void host_freed(std::uintptr_t base, std::uint64_t bytes, std::string_view culprit);
 
   // ---- Inspection.
@@ -137,7 +137,7 @@ class FakeCuda final : public CudaBackend, public TimedActor {
   // "dev0+0x200", "seg0+0x40" for a named range, else "host+0x.." from the start of the arena, or "host" outside of it.
   [[nodiscard]] std::string location(std::uintptr_t address) const;
   // Moves out what has happened since the last time, oldest first.
-  [[nodiscard]] std::vector<Incident> drain_incidents();
+  [[nodiscard]] std::vector<DeviceIncident> drain_incidents();
   [[nodiscard]] bool has_incidents() const { return !incidents_.empty(); }
 
   // ---- Time.
@@ -173,8 +173,9 @@ class FakeCuda final : public CudaBackend, public TimedActor {
   // Fills `unregistered_`.
   [[nodiscard]] Status validate(CopyDirection direction, std::span<const Copy> copies, int device);
   [[nodiscard]] StreamQueues::Submission submission(const CopyChoice& choice) const;
-  // An Incident for each copy in flight that touches the range; `finish` moves them and what comes before them.
-  void take_away(std::uintptr_t base, std::uint64_t bytes, IncidentKind kind, std::string_view culprit, bool finish);
+  // A DeviceIncident for each copy in flight that touches the range; `finish` moves them and what comes before them.
+  void take_away(std::uintptr_t base, std::uint64_t bytes, DeviceIncidentKind kind, std::string_view culprit,
+                 bool finish);
   void apply(const DeviceOptions& options);
   [[nodiscard]] std::string locate(std::uintptr_t address) const;
 
@@ -194,7 +195,7 @@ class FakeCuda final : public CudaBackend, public TimedActor {
   std::vector<Latched> latched_;
   std::optional<CudaErrc> dead_;
   std::vector<NamedRange> names_;
-  std::vector<Incident> incidents_;
+  std::vector<DeviceIncident> incidents_;
   std::vector<std::uint32_t> unregistered_;  // scratch
 };
 

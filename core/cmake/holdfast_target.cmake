@@ -9,8 +9,7 @@ endif()
 
 function(holdfast_configure_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  # Our assertions guard invariants, so a release build keeps them.
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -UNDEBUG)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion)
   if(HOLDFAST_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()

@@ -58,30 +58,29 @@ Status on_device(int device, std::string_view name, Call call) {
   return status_of(call(), name);
 }
 
-#if CUDART_VERSION >= 12080
-constexpr bool kHasBatches = true;
-
-cudaError_t submit_batch(std::vector<void*>& dsts, std::vector<void*>& srcs, std::vector<std::size_t>& sizes,
-                         cudaStream_t stream) {
+// Older toolkits have no batch call, or one with other arguments: single copies mean the same and only take longer.
+cudaError_t submit_batch([[maybe_unused]] std::span<const Copy> copies, [[maybe_unused]] cudaStream_t stream) {
+#if CUDART_VERSION >= 13000
+  std::vector<void*> dsts;
+  std::vector<const void*> srcs;
+  std::vector<std::size_t> sizes;
+  dsts.reserve(copies.size());
+  srcs.reserve(copies.size());
+  sizes.reserve(copies.size());
+  for (const Copy& copy : copies) {
+    dsts.push_back(pointer(copy.dst));
+    srcs.push_back(pointer(copy.src));
+    sizes.push_back(copy.bytes);
+  }
   cudaMemcpyAttributes attributes{};
   attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
   std::size_t first_with_attributes = 0;
-#if CUDART_VERSION >= 13000
-  return cudaMemcpyBatchAsync(dsts.data(), const_cast<const void**>(srcs.data()), sizes.data(), sizes.size(),
-                              &attributes, &first_with_attributes, 1, stream);
-#else
-  std::size_t failed_index = 0;
   return cudaMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), sizes.size(), &attributes, &first_with_attributes,
-                              1, &failed_index, stream);
-#endif
-}
+                              1, stream);
 #else
-constexpr bool kHasBatches = false;
-
-cudaError_t submit_batch(std::vector<void*>&, std::vector<void*>&, std::vector<std::size_t>&, cudaStream_t) {
   return cudaErrorNotSupported;
-}
 #endif
+}
 
 cudaError_t submit_one_by_one(CopyDirection direction, std::span<const Copy> copies, cudaStream_t stream) {
   const cudaMemcpyKind kind =
@@ -94,20 +93,8 @@ cudaError_t submit_one_by_one(CopyDirection direction, std::span<const Copy> cop
 }
 
 cudaError_t submit(CopyDirection direction, std::span<const Copy> copies, cudaStream_t stream) {
-  if (!kHasBatches) return submit_one_by_one(direction, copies, stream);
-  std::vector<void*> dsts;
-  std::vector<void*> srcs;
-  std::vector<std::size_t> sizes;
-  dsts.reserve(copies.size());
-  srcs.reserve(copies.size());
-  sizes.reserve(copies.size());
-  for (const Copy& copy : copies) {
-    dsts.push_back(pointer(copy.dst));
-    srcs.push_back(pointer(copy.src));
-    sizes.push_back(copy.bytes);
-  }
-  const cudaError_t status = submit_batch(dsts, srcs, sizes, stream);
-  // A driver without batches took none of the copies.
+  const cudaError_t status = submit_batch(copies, stream);
+  // Where there are no batches, none of the copies was taken.
   if (status != cudaErrorNotSupported && status != cudaErrorCallRequiresNewerDriver) return status;
   static_cast<void>(cudaGetLastError());
   return submit_one_by_one(direction, copies, stream);

@@ -20,7 +20,7 @@ class CudaDevice final : public CudaBackend {
 
   Status host_register(std::uintptr_t ptr, std::uint64_t bytes, HostAccess access) override;
   Status host_unregister(std::uintptr_t ptr) override;
-  // One batch call; a loop of single copies where the driver has no batches. InvalidValue, and nothing submitted, for
+  // One batch call; a loop of single copies where toolkit or driver have none. InvalidValue, and nothing submitted, for
   // an empty batch and for a copy without bytes or with a null address.
   Status copy_batch(CopyDirection direction, std::span<const Copy> copies, StreamRef stream) override;
   Result<EventRef> event_create() override;

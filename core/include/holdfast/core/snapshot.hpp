@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "holdfast/core/file_system.hpp"
@@ -52,8 +53,9 @@ struct Snapshot {
 [[nodiscard]] Result<Snapshot> decode_snapshot(std::string_view bytes, const SnapshotLimits& limits = {});
 
 // Adds what the snapshot knows to the forest: ready flags not confirmed, the order of eviction as it was. What the
-// forest already has ready stays as it is.
-void restore_snapshot(const Snapshot& snapshot, Forest& forest);
+// forest already has ready stays as it is. Values count as committed at `now_ns`: when they really were, on a clock that
+// is gone, nobody knows.
+void restore_snapshot(const Snapshot& snapshot, Nanos now_ns, Forest& forest);
 
 // The parts of the file operations that do not depend on the file system.
 [[nodiscard]] std::string temporary_path(const std::string& path);

@@ -231,15 +231,18 @@ class Forest {
   [[nodiscard]] std::uint64_t node_visits() const { return visits_; }
 
  private:
-  Node* new_node();
+  Node& new_node();
+  // Puts the node where it belongs in the order of eviction: at the most recent end of the right list, or nowhere.
   void place(Node& node);
+  void place_path(Node& node);
   void free_node(Node& node);
   void unpin_if_idle(Namespace& world);
   void count_handle(Node& node, bool present);
-  void make_blob_ready(Node& node, const BlobRecord& record, bool confirmed);
-  void make_skeleton_ready(Node& node, const SkeletonRecord& record, bool confirmed);
+  bool make_blob_ready(Node& node, const BlobRecord& record, bool confirmed);
+  bool make_skeleton_ready(Node& node, const SkeletonRecord& record, bool confirmed);
 
   TrieListener* listener_;
+  std::uint64_t hash_seed_;
   std::deque<Node> pool_;
   std::vector<Node*> free_;
   NodeIndex by_key_;

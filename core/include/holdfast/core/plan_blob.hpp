@@ -1,0 +1,28 @@
+// A plan's table of u64 words, read and validated before any of its addresses is used.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "holdfast/core/fluxon_runtime.hpp"
+
+namespace holdfast {
+
+// A put plan's addresses lie in a segment's `write_ptr` mapping, a read plan's in its `read_ptr` mapping.
+enum class PlanSide : std::uint8_t { write, read };
+
+struct PlanBlobRequest {
+  PlanPtr plan;
+  PlanSide side = PlanSide::write;
+  // The length in bytes of each value, in key order: the table itself has none.
+  std::span<const std::uint64_t> value_bytes;
+  std::span<const Segment> live;
+};
+
+// The address of each value in key order. BadPlanBlob when the table is null or not 8-byte aligned, when its magic or
+// count is not what was asked for, or when a value is null or not whole inside one live segment.
+// The table must still be the plan's: not after a commit, an abort or a release.
+[[nodiscard]] Result<std::vector<std::uintptr_t>> decode_plan_blob(const PlanBlobRequest& request);
+
+}  // namespace holdfast

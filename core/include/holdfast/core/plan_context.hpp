@@ -1,0 +1,82 @@
+// What the plans of one store share: the runtime, the registry, the quarantine and the table of unsettled keys.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "holdfast/core/guarded.hpp"
+#include "holdfast/core/quarantine.hpp"
+#include "holdfast/core/segment_registry.hpp"
+#include "holdfast/core/unsettled_table.hpp"
+
+namespace holdfast {
+
+struct PlanOptions {
+  Nanos plan_age_max_ns = 20 * kMinute;     // below kPlanTimeout, when the owner frees the slots under a live plan
+  Nanos commit_patience_ns = 10 * kSecond;  // how long a commit's future is waited for
+  RegistryOptions registry;
+  UnsettledOptions unsettled;
+};
+
+// `runtime` outlives it.
+template <Runtime Rt>
+class PlanContext {
+ public:
+  using SyncType = typename Rt::SyncType;
+  using Registry = SegmentRegistry<typename Rt::Cuda, SyncType>;
+
+  PlanContext(Rt& runtime_ref, const PlanOptions& plan_options)
+      : runtime(runtime_ref),
+        options(plan_options),
+        registry(runtime_ref.cuda, runtime_ref.sync, plan_options.registry),
+        quarantine(runtime_ref, registry),
+        unsettled(runtime_ref.sync, plan_options.unsettled) {}
+
+  [[nodiscard]] Nanos now_ns() const { return runtime.clock.now_ns(); }
+
+  // The owner's live segments, registered. Failures after which it went on are moved to `absorbed`.
+  Result<std::vector<Segment>> live_segments(std::vector<Error>& absorbed) {
+    Result<std::vector<Segment>> segments = runtime.fluxon.wait_local_segments_ready();
+    if (!segments) return segments;
+    if (Status ensured = registry.ensure(*segments, absorbed); !ensured) return std::move(ensured.error());
+    return segments;
+  }
+
+  // `keys` answer "unsettled" until the quarantine lets the plan go.
+  void quarantine_plan(QuarantinedPlan<Rt> plan) {
+    unsettled.with([&](UnsettledTable& table) {
+      for (const std::string& key : plan.keys) table.block(key);
+    });
+    quarantine.add(std::move(plan));
+  }
+
+  // Errors are moved to `errors`; what they belong to stays queued.
+  void pump_quarantine(std::vector<Error>& errors) {
+    std::vector<std::string> unblocked;
+    quarantine.pump(unblocked, errors);
+    unblock(unblocked);
+  }
+  void device_torn_down(std::vector<Error>& errors) {
+    std::vector<std::string> unblocked;
+    quarantine.torn_down(unblocked, errors);
+    registry.forget_all();
+    unblock(unblocked);
+  }
+
+  Rt& runtime;
+  const PlanOptions options;
+  Registry registry;
+  Quarantine<Rt> quarantine;
+  Guarded<UnsettledTable, SyncType> unsettled;
+
+ private:
+  void unblock(const std::vector<std::string>& keys) {
+    unsettled.with([&](UnsettledTable& table) {
+      for (const std::string& key : keys) table.unblock(key);
+    });
+  }
+};
+
+}  // namespace holdfast

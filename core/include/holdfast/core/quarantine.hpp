@@ -1,0 +1,125 @@
+// Plans whose memory cannot be let go yet, because a copy may still be in flight there and no wait succeeds.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "holdfast/core/batch_in_flight.hpp"
+#include "holdfast/core/plan_blob.hpp"
+#include "holdfast/core/runtime.hpp"
+#include "holdfast/core/segment_registry.hpp"
+#include "holdfast/core/unsettled_table.hpp"
+
+namespace holdfast {
+
+template <Runtime Rt>
+struct QuarantinedPlan {
+  PlanPtr plan;
+  PlanSide side = PlanSide::write;
+  std::uint64_t generation = 0;
+  std::uint64_t slot_bytes = 0;   // counted as held; 0 for a read plan
+  std::vector<std::string> keys;  // of a put plan: they answer "unsettled"
+  std::shared_ptr<BatchInFlight<Rt>> batch;
+};
+
+// Ends a plan by the call that is right for it. A plan of an older generation ended with its generation: no call.
+template <Runtime Rt>
+[[nodiscard]] Status end_plan(Rt& runtime, const typename BatchInFlight<Rt>::Registry& registry, PlanPtr plan,
+                              PlanSide side, std::uint64_t generation) {
+  if (!registry.is_live(generation)) return {};
+  return side == PlanSide::write ? runtime.fluxon.put_abort(plan) : runtime.fluxon.release_views(plan);
+}
+
+// Thread-safe. Also keeps the errors of clean-ups that had nobody to be returned to.
+template <Runtime Rt>
+class Quarantine {
+ public:
+  using Registry = typename BatchInFlight<Rt>::Registry;
+
+  Quarantine(Rt& runtime, Registry& registry) : runtime_(runtime), registry_(registry), mutex_(runtime.sync) {}
+
+  void add(QuarantinedPlan<Rt> plan) {
+    const std::scoped_lock lock(mutex_);
+    plans_.push_back(std::move(plan));
+  }
+  // Memory of our own that a copy may still touch: kept until its batch has landed.
+  void keep(std::shared_ptr<void> memory, std::shared_ptr<BatchInFlight<Rt>> batch) {
+    const std::scoped_lock lock(mutex_);
+    memory_.push_back({std::move(memory), std::move(batch)});
+  }
+  void note(Error error) {
+    const std::scoped_lock lock(mutex_);
+    notes_.push_back(std::move(error));
+  }
+
+  // Waits again for each, and ends those whose copies have landed. Their keys are unblocked in `unblocked`. Errors of
+  // waits and of ending calls, and the notes, are moved to `errors`.
+  void pump(std::vector<std::string>& unblocked, std::vector<Error>& errors) { end_all(false, unblocked, errors); }
+  // The device context was torn down: nothing is in flight, whatever the waits said.
+  void torn_down(std::vector<std::string>& unblocked, std::vector<Error>& errors) { end_all(true, unblocked, errors); }
+
+  [[nodiscard]] std::size_t size() const {
+    const std::scoped_lock lock(mutex_);
+    return plans_.size() + memory_.size();
+  }
+  [[nodiscard]] std::uint64_t held_bytes() const {
+    const std::scoped_lock lock(mutex_);
+    std::uint64_t bytes = 0;
+    for (const QuarantinedPlan<Rt>& plan : plans_) bytes += plan.slot_bytes;
+    return bytes;
+  }
+
+ private:
+  struct KeptMemory {
+    std::shared_ptr<void> memory;
+    std::shared_ptr<BatchInFlight<Rt>> batch;
+  };
+
+  void end_all(bool torn_down, std::vector<std::string>& unblocked, std::vector<Error>& errors) {
+    std::vector<QuarantinedPlan<Rt>> plans;
+    std::vector<KeptMemory> memory;
+    {
+      const std::scoped_lock lock(mutex_);
+      plans.swap(plans_);
+      memory.swap(memory_);
+      errors.insert(errors.end(), std::make_move_iterator(notes_.begin()), std::make_move_iterator(notes_.end()));
+      notes_.clear();
+    }
+    for (QuarantinedPlan<Rt>& plan : plans) {
+      if (!landed(*plan.batch, torn_down, errors)) {
+        add(std::move(plan));
+        continue;
+      }
+      if (Status ended = end_plan(runtime_, registry_, plan.plan, plan.side, plan.generation); !ended) {
+        errors.push_back(std::move(ended.error()));
+      }
+      unblocked.insert(unblocked.end(), std::make_move_iterator(plan.keys.begin()),
+                       std::make_move_iterator(plan.keys.end()));
+    }
+    for (KeptMemory& kept : memory) {
+      if (!landed(*kept.batch, torn_down, errors)) keep(std::move(kept.memory), std::move(kept.batch));
+    }
+  }
+
+  static bool landed(BatchInFlight<Rt>& batch, bool torn_down, std::vector<Error>& errors) {
+    if (torn_down) batch.torn_down();
+    if (Status waited = batch.wait(); !waited) {
+      errors.push_back(std::move(waited.error()));
+      return false;
+    }
+    return true;
+  }
+
+  Rt& runtime_;
+  Registry& registry_;
+  mutable typename Rt::SyncType::Mutex mutex_;
+  // Guarded by mutex_:
+  std::vector<QuarantinedPlan<Rt>> plans_;
+  std::vector<KeptMemory> memory_;
+  std::vector<Error> notes_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,55 @@
+// A read plan with exactly one end: release, on every path.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "holdfast/core/check.hpp"
+#include "holdfast/core/plan_context.hpp"
+
+namespace holdfast {
+
+// Move-only. Its destructor releases what was not released: it waits first, and quarantines what it cannot wait for.
+template <Runtime Rt>
+class ReadPlanLease {
+ public:
+  ReadPlanLease(PlanContext<Rt>& context, PlanPtr plan, std::uint64_t generation)
+      : context_(&context), plan_(plan), generation_(generation) {}
+  ReadPlanLease(ReadPlanLease&& other) noexcept
+      : context_(std::exchange(other.context_, nullptr)),
+        plan_(other.plan_),
+        generation_(other.generation_),
+        batch_(std::move(other.batch_)) {}
+  ReadPlanLease& operator=(ReadPlanLease&&) = delete;
+  ~ReadPlanLease() {
+    if (context_ == nullptr) return;
+    PlanContext<Rt>& context = *context_;
+    if (Status released = release(); !released) context.quarantine.note(std::move(released.error()));
+  }
+
+  [[nodiscard]] PlanPtr plan() const { return plan_; }
+
+  // From here on `batch` may read the plan's memory.
+  void attach(std::shared_ptr<BatchInFlight<Rt>> batch) { batch_ = std::move(batch); }
+
+  // Ends the plan, also when the call fails. Waits first; Quarantined when that fails.
+  [[nodiscard]] Status release() {
+    check(context_ != nullptr, "release of an ended plan");
+    PlanContext<Rt>& context = *std::exchange(context_, nullptr);
+    if (batch_ != nullptr) {
+      if (Status waited = batch_->wait(); !waited) {
+        context.quarantine_plan({plan_, PlanSide::read, generation_, 0, {}, std::move(batch_)});
+        return make_error(Errc::quarantined, "release", "a copy may still be in flight", std::move(waited.error()));
+      }
+    }
+    return end_plan(context.runtime, context.registry, plan_, PlanSide::read, generation_);
+  }
+
+ private:
+  PlanContext<Rt>* context_;  // null once the plan has ended
+  PlanPtr plan_;
+  std::uint64_t generation_;
+  std::shared_ptr<BatchInFlight<Rt>> batch_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,66 @@
+// Which host ranges are registered with the device, for which owner generation: the book that the segment registry
+// keeps. No calls here.
+//
+// A piece is live while its segment is, and retired afterwards: it still has to be unregistered, but no copy may use
+// it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "holdfast/core/fluxon_runtime.hpp"
+
+namespace holdfast {
+
+struct HostRange {
+  std::uintptr_t base = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct RegisteredPiece {
+  HostRange range;
+  std::uint64_t generation = 0;
+  bool live = true;
+  bool ours = true;  // false: somebody else registered it, and unregisters it
+};
+
+// One segment's registration. An unregistered read mapping is translated to the write mapping by its offset.
+struct RegisteredSegment {
+  Segment segment;
+  bool read_registered = false;
+};
+
+// Equal where (ptr, len, generation) is, for both mappings.
+[[nodiscard]] bool same_registration(const Segment& a, const Segment& b);
+
+// [base, base + bytes) cut into pieces of at most `piece_bytes`, counted from `base`, so that they end on grants.
+[[nodiscard]] std::vector<HostRange> cut_into_pieces(const HostRange& range, std::uint64_t piece_bytes);
+
+[[nodiscard]] bool overlap(const HostRange& a, const HostRange& b);
+
+class RegistrationMap {
+ public:
+  void add_piece(const RegisteredPiece& piece) { pieces_.push_back(piece); }
+  void erase_piece(std::uintptr_t base);
+  void add_segment(RegisteredSegment segment) { segments_.push_back(std::move(segment)); }
+  // Takes the segment out; its pieces are retired.
+  void retire(const Segment& segment);
+
+  [[nodiscard]] const RegisteredSegment* find(const Segment& segment) const;
+  [[nodiscard]] std::span<const RegisteredSegment> segments() const { return segments_; }
+  [[nodiscard]] std::span<const RegisteredPiece> pieces() const { return pieces_; }
+  [[nodiscard]] bool is_live(std::uint64_t generation) const;
+  // True when a retired piece has a byte of `range`.
+  [[nodiscard]] bool retired_overlaps(const HostRange& range) const;
+
+  // Where a copy reaches `range`: itself, or its place in the write mapping. NotRegistered when it is not whole inside
+  // one live piece; StaleGeneration when it lies in a retired one.
+  [[nodiscard]] Result<std::uintptr_t> translate(const HostRange& range) const;
+
+ private:
+  std::vector<RegisteredSegment> segments_;
+  std::vector<RegisteredPiece> pieces_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,118 @@
+#include "holdfast/core/keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "holdfast/core/hash.hpp"
+
+namespace holdfast {
+namespace {
+
+constexpr std::size_t kHexBytes = 64;
+constexpr std::string_view kKvSuffix = ":kv";
+constexpr std::string_view kLatentSuffix = ":lat";
+constexpr std::size_t kLayerSuffixBytesMax = 14;  // ":L4294967295:k"
+
+std::string locator(const NodeKey& key, std::string_view suffix) {
+  std::string out;
+  out.reserve(kHexBytes + suffix.size());
+  append_hex(out, bytes_of(key.digest));
+  out += suffix;
+  return out;
+}
+
+// Returns the suffix's length.
+std::size_t write_layer_suffix(char* out, std::uint32_t layer, KvPart part) {
+  const auto end = fmt::format_to(out, ":L{}:{}", layer, part == KvPart::k ? 'k' : 'v');
+  return static_cast<std::size_t>(end - out);
+}
+
+}  // namespace
+
+std::string to_hex(const NodeKey& key) { return to_hex(key.digest); }
+
+std::size_t NodeKeyHash::operator()(const NodeKey& key) const { return hash64(bytes_of(key.digest), seed); }
+
+Digest config_hash(const ConfigParts& parts) {
+  return sha256_parts({"cfg", parts.config_json, parts.weights_fingerprint});
+}
+
+NodeKey root_hash(const WorldParts& parts) {
+  return {sha256_parts({"root", parts.image_fingerprint, parts.prompt_fingerprint, bytes_of(parts.config_hash)})};
+}
+
+NodeKey node_key(const NodeKey& parent, std::string_view action) {
+  return {sha256_parts({"node", bytes_of(parent.digest), action})};
+}
+
+std::uint64_t chunk_seed(const NodeKey& key) {
+  const Digest digest = sha256_parts({"seed", bytes_of(key.digest)});
+  std::uint64_t seed = 0;
+  for (std::size_t i = 0; i < 8; ++i) seed |= static_cast<std::uint64_t>(digest[i]) << (8 * i);
+  return seed;
+}
+
+std::string kv_locator(const NodeKey& key) { return locator(key, kKvSuffix); }
+
+std::string latent_locator(const NodeKey& key) { return locator(key, kLatentSuffix); }
+
+std::string kv_key(std::string_view locator, std::uint32_t layer, KvPart part) {
+  char suffix[kLayerSuffixBytesMax];
+  const std::size_t suffix_bytes = write_layer_suffix(suffix, layer, part);
+  std::string out;
+  out.reserve(locator.size() + suffix_bytes);
+  out += locator;
+  out.append(suffix, suffix_bytes);
+  return out;
+}
+
+void KeyBatch::reserve_keys(std::size_t keys, std::size_t bytes_per_key) {
+  views_.reserve(views_.size() + keys);
+  make_room(keys * bytes_per_key);
+}
+
+void KeyBatch::make_room(std::size_t bytes) {
+  const std::size_t needed = arena_.size() + bytes;
+  if (needed <= arena_.capacity()) return;
+  const char* before = arena_.data();
+  arena_.reserve(std::max(needed, 2 * arena_.capacity()));
+  for (std::string_view& view : views_) view = {arena_.data() + (view.data() - before), view.size()};
+}
+
+void KeyBatch::close_key(std::size_t begin) { views_.emplace_back(arena_.data() + begin, arena_.size() - begin); }
+
+void KeyBatch::add(std::string_view key) {
+  make_room(key.size());
+  const std::size_t begin = arena_.size();
+  arena_.insert(arena_.end(), key.begin(), key.end());
+  close_key(begin);
+}
+
+void KeyBatch::add_kv(std::string_view locator, std::uint32_t layer, KvPart part) {
+  char suffix[kLayerSuffixBytesMax];
+  const std::size_t suffix_bytes = write_layer_suffix(suffix, layer, part);
+  make_room(locator.size() + suffix_bytes);
+  const std::size_t begin = arena_.size();
+  arena_.insert(arena_.end(), locator.begin(), locator.end());
+  arena_.insert(arena_.end(), suffix, suffix + suffix_bytes);
+  close_key(begin);
+}
+
+void KeyBatch::add_chunk(const NodeKey& key, std::uint32_t n_layers) {
+  const std::string locator = kv_locator(key);
+  reserve_keys(std::size_t{2} * n_layers, locator.size() + kLayerSuffixBytesMax);
+  for (std::uint32_t layer = 0; layer < n_layers; ++layer) {
+    add_kv(locator, layer, KvPart::k);
+    add_kv(locator, layer, KvPart::v);
+  }
+}
+
+void KeyBatch::add_latent(const NodeKey& key) { add(latent_locator(key)); }
+
+void KeyBatch::clear() {
+  arena_.clear();
+  views_.clear();
+}
+
+}  // namespace holdfast

@@ -1,0 +1,44 @@
+#include "holdfast/core/plan_blob.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace holdfast {
+namespace {
+
+constexpr std::uintptr_t kWordBytes = sizeof(std::uint64_t);
+constexpr std::string_view kCall = "decode_plan_blob";
+
+Error bad(std::string detail) { return make_error(Errc::bad_plan_blob, kCall, std::move(detail)); }
+
+bool inside(std::uintptr_t base, std::uint64_t len, std::uintptr_t address, std::uint64_t bytes) {
+  return address >= base && address - base <= len && bytes <= len - (address - base);
+}
+
+}  // namespace
+
+Result<std::vector<std::uintptr_t>> decode_plan_blob(const PlanBlobRequest& request) {
+  const std::uintptr_t table = request.plan.address;
+  if (table == 0) return bad("the plan pointer is null");
+  if (table % kWordBytes != 0) return bad("the plan pointer is not 8-byte aligned");
+  const auto* words = reinterpret_cast<const std::uint64_t*>(table);
+  if (words[0] != kPlanMagic) return bad(fmt::format("magic is {:#018x}, not {:#018x}", words[0], kPlanMagic));
+  if (words[1] != request.value_bytes.size()) {
+    return bad(fmt::format("count is {}, {} keys were asked for", words[1], request.value_bytes.size()));
+  }
+  std::vector<std::uintptr_t> addresses(words + 2, words + 2 + request.value_bytes.size());
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (addresses[i] == 0) return bad(fmt::format("the address of value {} is null", i));
+    const bool found = std::any_of(request.live.begin(), request.live.end(), [&](const Segment& segment) {
+      const std::uintptr_t base = request.side == PlanSide::write ? segment.write_ptr : segment.read_ptr;
+      return inside(base, segment.len, addresses[i], request.value_bytes[i]);
+    });
+    if (!found) {
+      return bad(fmt::format("value {} of {} bytes is not whole inside one live segment", i, request.value_bytes[i]));
+    }
+  }
+  return addresses;
+}
+
+}  // namespace holdfast

@@ -13,6 +13,21 @@
 
 namespace holdfast::sim {
 
+// How a fault plays, where the fault table leaves it open:
+// - The nth commit_wait of a step is the future of the nth commit accepted in it, since what becomes of the keys is
+//   decided at the commit. It fires when that future is waited for, perhaps in a later step.
+// - part of a commit: each key drawn from `arg`, at least one not code 0. lost: all stored; with an odd `arg` some of
+//   them only later, within the settle bound.
+// - late: virtual time passes before the call, with an odd `arg` after it; of a future: until it answers.
+// - before of host_register with 712: `arg` 0 = somebody registered the whole range, 1 = its first half, 2 = its
+// second.
+// - evict: the keys of the call, as far as they may go, and with `arg` other than 0 some others drawn from it; of a
+// call
+//   without keys at least one.
+// - death at a file_write leaves a prefix of `arg` bytes if that is not 0, at a file_rename with an odd `arg` the
+//   renamed file.
+// - persistent: at every later such call of the step too.
+//
 // A fault that fired. The error that the caller saw is marked only here; to the core it looks real.
 struct FiredFault {
   std::uint32_t ordinal = 0;
@@ -41,10 +56,14 @@ class Injector {
   void begin_step();
   // The client is dead: every call answers StoreClosed (or its like) without effect, until `new_incarnation`.
   [[nodiscard]] bool client_dead() const;
+  // Ends the client if it lives, in the owner and on the device, and lets a new one begin.
   void new_incarnation();
   // A sticky error was injected: every CUDA call fails until `tear_down`.
   [[nodiscard]] bool context_dead() const;
+  // The dead context is replaced; the device itself is torn down by whoever owns its tensors.
   void tear_down();
+  // The owner restarts, as at a fault of kind gone.
+  void restart_owner();
   void reset();
 
  private:

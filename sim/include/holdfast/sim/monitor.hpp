@@ -57,8 +57,12 @@ class Monitor final : public ClaimListener {
   // Every operation of the store under test is between these two.
   void begin(Operation operation);
   void begin_ingest(const ChunkSource& source);
-  // `ok`: the store said success. `cold`: it said so, but restored or stored nothing.
+  // `ok`: the store said success, also when it stored or restored nothing.
   void end(bool ok);
+
+  // The store under test keeps its values itself, so claims have no keys in an owner: a claim then needs that no copy
+  // to the host is in flight. Stays until reset.
+  void expect_memory_store();
 
   // The engine's device memory: copies must lie inside one of these.
   void declare_tensor(std::uintptr_t base, std::uint64_t bytes);
@@ -77,8 +81,12 @@ class Monitor final : public ClaimListener {
   // The node a locator belongs to; 0 when the harness never saw it.
   [[nodiscard]] std::uint64_t identity_of(std::string_view locator) const;
 
-  // The owner restarted or the client died: what the caller held is stale.
+  // The client died or left, and a new one knows nothing of its plans, handles, copies and registrations. What became
+  // of keys is remembered, since time decides it. An owner's restart needs no word: the caller learns the generation
+  // from wait_local_segments_ready, and the monitor with it.
   void new_incarnation();
+  // The device context was torn down: nothing is in flight any more, and no registration is left.
+  void device_torn_down();
   // Everything begun must have ended by now: plans, handles, views.
   void check_all_ended();
 

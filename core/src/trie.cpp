@@ -114,9 +114,9 @@ Status Forest::drop_namespace(Namespace& world) {
     free_node(**node);
     --counts_.nodes;
   }
+  const NodeKey root = world.root_key();
   free_node(*world.root_);
   --counts_.namespaces;
-  const NodeKey root = world.root_key();
   namespaces_.erase(root);
   return {};
 }

@@ -53,8 +53,8 @@ struct Snapshot {
 [[nodiscard]] Result<Snapshot> decode_snapshot(std::string_view bytes, const SnapshotLimits& limits = {});
 
 // Adds what the snapshot knows to the forest: ready flags not confirmed, the order of eviction as it was. What the
-// forest already has ready stays as it is. Values count as committed at `now_ns`: when they really were, on a clock that
-// is gone, nobody knows.
+// forest already has ready stays as it is. Values count as committed at `now_ns`: when they really were, on a clock
+// that is gone, nobody knows.
 void restore_snapshot(const Snapshot& snapshot, Nanos now_ns, Forest& forest);
 
 // The parts of the file operations that do not depend on the file system.

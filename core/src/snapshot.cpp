@@ -1,0 +1,445 @@
+#include "holdfast/core/snapshot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_set>
+#include <variant>
+
+#include "holdfast/core/hash.hpp"
+
+namespace holdfast {
+namespace {
+
+constexpr std::uint64_t kChecksumSeed = 0;
+constexpr std::size_t kMembersMax = 16;
+constexpr int kDepthMax = 2;
+constexpr std::uint64_t kSumBytesMax = 1ULL << 60;
+
+Error bad_snapshot(std::string detail) { return make_error(Errc::bad_snapshot, "decode_snapshot", std::move(detail)); }
+
+std::string checksum_of(std::string_view content) { return fmt::format("{:016x}", hash64(content, kChecksumSeed)); }
+
+// The members of one line: unsigned numbers and strings, in at most one object within the object. Nothing else is
+// taken in, so that hostile nesting ends at once. The first thing wrong is kept, with its place.
+class LineReader final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  LineReader(std::string_view line, std::uint64_t line_number) : line_number_(line_number) {
+    const bool parsed = nlohmann::json::sax_parse(line.begin(), line.end(), this);
+    if (!parsed) fail("not a line of this schema");
+  }
+
+  // Each takes a member away; what is left at the end is unexpected.
+  std::string text(std::string_view name) { return value<std::string>(name, "a string"); }
+  std::uint64_t number(std::string_view name, std::uint64_t max = std::numeric_limits<std::uint64_t>::max()) {
+    const auto taken = value<std::uint64_t>(name, "an unsigned number");
+    if (taken <= max) return taken;
+    fail(fmt::format("member {}: {} is above {}", name, taken, max));
+    return 0;
+  }
+  Digest digest(std::string_view name) {
+    const std::string hex = text(name);
+    if (failed()) return {};
+    Result<Digest> digest = digest_from_hex(hex);
+    if (digest) return *digest;
+    fail(fmt::format("member {}: {}", name, digest.error().detail));
+    return {};
+  }
+  [[nodiscard]] bool has(std::string_view name) const { return find(name) != members_.end(); }
+  [[nodiscard]] bool has_object(std::string_view name) const {
+    return std::find(objects_.begin(), objects_.end(), name) != objects_.end();
+  }
+
+  void fail(std::string why) {
+    if (!error_) error_ = bad_snapshot(fmt::format("line {}: {}", line_number_, why));
+  }
+  [[nodiscard]] bool failed() const { return error_.has_value(); }
+
+  Status finish(std::initializer_list<std::string_view> objects_known = {}) {
+    for (const std::string& object : objects_) {
+      if (std::find(objects_known.begin(), objects_known.end(), object) == objects_known.end()) {
+        fail(fmt::format("unexpected member {}", object));
+      }
+    }
+    if (!members_.empty()) fail(fmt::format("unexpected member {}", members_.front().name));
+    if (error_) return *error_;
+    return {};
+  }
+
+  bool null() override { return refuse("null"); }
+  bool boolean(bool /*value*/) override { return refuse("a boolean"); }
+  bool number_integer(number_integer_t /*value*/) override { return refuse("a negative number"); }
+  bool number_unsigned(number_unsigned_t value) override { return add(std::uint64_t{value}); }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return refuse("a fraction"); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t& /*value*/) override { return refuse("binary"); }
+  bool start_array(std::size_t /*elements*/) override { return refuse("an array"); }
+  bool end_array() override { return false; }
+  bool start_object(std::size_t /*elements*/) override {
+    if (++depth_ > kDepthMax) return refuse("an object nested too deeply");
+    if (depth_ == 1) return true;
+    if (has_object(key_) || has(key_)) return refuse("a second value");
+    if (objects_.size() == kMembersMax) return refuse("too many members");
+    objects_.push_back(key_);
+    prefix_ = key_ + ".";
+    return true;
+  }
+  bool key(string_t& name) override {
+    key_ = prefix_ + name;
+    // A point would let a plain member pass for one of an inner object.
+    return name.find('.') == std::string::npos || refuse("a name with a point");
+  }
+  bool end_object() override {
+    --depth_;
+    prefix_.clear();
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    fail(fmt::format("byte {}: not JSON", position));
+    return false;
+  }
+
+ private:
+  using Value = std::variant<std::uint64_t, std::string>;
+  struct Member {
+    std::string name;
+    Value value;
+  };
+
+  [[nodiscard]] std::vector<Member>::const_iterator find(std::string_view name) const {
+    return std::find_if(members_.begin(), members_.end(), [&](const Member& member) { return member.name == name; });
+  }
+
+  bool refuse(std::string_view what) {
+    fail(depth_ == 0 ? fmt::format("{} where an object is expected", what)
+                     : fmt::format("member {}: {} is not expected", key_, what));
+    return false;
+  }
+
+  bool add(Value value) {
+    if (depth_ == 0) return refuse("a plain value");
+    if (has(key_) || has_object(key_)) return refuse("a second value");
+    if (members_.size() == kMembersMax) return refuse("too many members");
+    members_.push_back({key_, std::move(value)});
+    return true;
+  }
+
+  template <class T>
+  T value(std::string_view name, std::string_view expected) {
+    if (failed()) return {};
+    const auto found = find(name);
+    if (found == members_.end()) {
+      fail(fmt::format("member {} is missing", name));
+      return {};
+    }
+    const T* held = std::get_if<T>(&found->value);
+    if (held == nullptr) {
+      fail(fmt::format("member {} is not {}", name, expected));
+      return {};
+    }
+    T taken = *held;
+    members_.erase(found);
+    return taken;
+  }
+
+  std::uint64_t line_number_;
+  std::vector<Member> members_;
+  std::vector<std::string> objects_;
+  std::string key_;
+  std::string prefix_;
+  int depth_ = 0;
+  std::optional<Error> error_;
+};
+
+// Gives the lines of a text one by one, each within the limit.
+class Lines {
+ public:
+  Lines(std::string_view text, std::uint64_t line_bytes_max) : text_(text), line_bytes_max_(line_bytes_max) {}
+
+  Result<std::string_view> next() {
+    ++number_;
+    const std::size_t length = text_.substr(at_, line_bytes_max_ + 1).find('\n');
+    if (length == std::string_view::npos) {
+      const std::size_t left = text_.size() - at_;
+      return bad_snapshot(left > line_bytes_max_
+                              ? fmt::format("line {}: longer than {} bytes", number_, line_bytes_max_)
+                              : fmt::format("line {}: the file ends within it, {} bytes in", number_, left));
+    }
+    const std::string_view line = text_.substr(at_, length);
+    at_ += length + 1;
+    return line;
+  }
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+  [[nodiscard]] std::string_view rest() const { return text_.substr(at_); }
+
+ private:
+  std::string_view text_;
+  std::uint64_t line_bytes_max_;
+  std::size_t at_ = 0;
+  std::uint64_t number_ = 0;
+};
+
+struct Header {
+  std::uint64_t worlds = 0;
+  std::uint64_t nodes = 0;
+};
+
+Result<Header> decode_header(Lines& lines, const SnapshotLimits& limits) {
+  Result<std::string_view> line = lines.next();
+  if (!line) return std::move(line.error());
+  LineReader reader(*line, lines.number());
+  if (const std::string schema = reader.text("schema"); !reader.failed() && schema != kSnapshotSchema) {
+    reader.fail("member schema: this is not a snapshot of this program");
+  }
+  if (const std::uint64_t version = reader.number("version"); !reader.failed() && version != kSnapshotVersion) {
+    reader.fail(fmt::format("member version: {}, but this program reads {}", version, kSnapshotVersion));
+  }
+  const std::uint64_t bytes = reader.number("bytes");
+  const std::string checksum = reader.text("xxh3");
+  Header header;
+  header.worlds = reader.number("worlds", limits.nodes_max);
+  header.nodes = reader.number("nodes", limits.nodes_max);
+  if (!reader.failed() && bytes != lines.rest().size()) {
+    reader.fail(fmt::format("member bytes: {}, but {} bytes follow: cut short, or more than one file", bytes,
+                            lines.rest().size()));
+  }
+  if (!reader.failed() && checksum != checksum_of(lines.rest())) {
+    reader.fail("member xxh3: the bytes that follow have another checksum: damaged");
+  }
+  if (Status status = reader.finish(); !status) return std::move(status.error());
+  return header;
+}
+
+class Decoder {
+ public:
+  explicit Decoder(const SnapshotLimits& limits) : limits_(limits) {}
+
+  Result<Snapshot> decode(std::string_view bytes) {
+    if (bytes.size() > limits_.bytes_max) {
+      return bad_snapshot(fmt::format("{} bytes are more than {}", bytes.size(), limits_.bytes_max));
+    }
+    Lines lines(bytes, limits_.line_bytes_max);
+    Result<Header> header = decode_header(lines, limits_);
+    if (!header) return std::move(header.error());
+    nodes_left_ = header->nodes;
+    Snapshot snapshot;
+    for (std::uint64_t i = 0; i < header->worlds; ++i) {
+      if (Status status = decode_world(lines, snapshot); !status) return std::move(status.error());
+    }
+    if (nodes_left_ > 0) {
+      return bad_snapshot(fmt::format("line 1: member nodes: {} more than the worlds have", nodes_left_));
+    }
+    if (!lines.rest().empty()) {
+      return bad_snapshot(fmt::format("line {}: {} bytes too many", lines.number() + 1, lines.rest().size()));
+    }
+    return snapshot;
+  }
+
+ private:
+  Status decode_world(Lines& lines, Snapshot& snapshot) {
+    Result<std::string_view> line = lines.next();
+    if (!line) return std::move(line.error());
+    LineReader reader(*line, lines.number());
+    SnapshotWorld world;
+    world.root.digest = reader.digest("root");
+    world.sink_chunks =
+        static_cast<std::uint32_t>(reader.number("sink_chunks", std::numeric_limits<std::uint32_t>::max()));
+    const std::uint64_t nodes = reader.number("nodes", nodes_left_);
+    if (!reader.failed() && !keys_.insert(world.root).second) reader.fail("member root: a second one");
+    if (Status status = reader.finish(); !status) return status;
+    nodes_left_ -= nodes;
+    for (std::uint64_t i = 0; i < nodes; ++i) {
+      if (Status status = decode_node(lines, world); !status) return status;
+    }
+    snapshot.worlds.push_back(std::move(world));
+    return {};
+  }
+
+  Status decode_node(Lines& lines, SnapshotWorld& world) {
+    Result<std::string_view> line = lines.next();
+    if (!line) return std::move(line.error());
+    LineReader reader(*line, lines.number());
+    SnapshotNode node;
+    node.key.digest = reader.digest("key");
+    const std::string action_hex = reader.text("action");
+    if (Result<std::string> action = bytes_from_hex(action_hex)) {
+      node.action = std::move(*action);
+    } else {
+      reader.fail("member action: " + action.error().detail);
+    }
+    node.last_access = reader.number("used");
+    if (reader.has("parent")) {
+      const std::uint64_t parent = reader.number("parent");
+      if (!reader.failed() && parent >= world.nodes.size()) {
+        reader.fail(fmt::format("member parent: {} is not among the {} nodes before it", parent, world.nodes.size()));
+      }
+      node.parent = static_cast<std::int64_t>(parent);
+    }
+    decode_values(reader, node);
+    if (Status status = reader.finish({"kv", "latent"}); !status) return status;
+
+    const NodeKey& parent_key = node.parent < 0 ? world.root : world.nodes[static_cast<std::size_t>(node.parent)].key;
+    if (node.key != node_key(parent_key, node.action)) {
+      reader.fail("member key: not the key of this parent and action");
+    } else if (!keys_.insert(node.key).second) {
+      reader.fail("member key: a second node with it");
+    }
+    if (Status status = reader.finish({"kv", "latent"}); !status) return status;
+    world.nodes.push_back(std::move(node));
+    return {};
+  }
+
+  void decode_values(LineReader& reader, SnapshotNode& node) {
+    if (reader.has_object("kv")) {
+      node.blob_ready = true;
+      node.blob.nbytes = reader.number("kv.bytes", kSumBytesMax - sum_bytes_);
+      node.blob.value_bytes = reader.number("kv.value_bytes", node.blob.nbytes);
+      node.blob.n_layers =
+          static_cast<std::uint32_t>(reader.number("kv.layers", std::numeric_limits<std::uint32_t>::max()));
+      sum_bytes_ += node.blob.nbytes;
+    }
+    if (reader.has_object("latent")) {
+      node.skeleton_ready = true;
+      node.skeleton.nbytes = reader.number("latent.bytes", kSumBytesMax - sum_bytes_);
+      sum_bytes_ += node.skeleton.nbytes;
+    }
+  }
+
+  const SnapshotLimits& limits_;
+  std::uint64_t nodes_left_ = 0;
+  std::uint64_t sum_bytes_ = 0;
+  std::unordered_set<NodeKey, NodeKeyHash> keys_;
+};
+
+struct TopologyItem {
+  const Node* node = nullptr;
+  std::size_t parent = 0;  // index among the items
+  bool kept = false;
+  std::uint64_t written_as = 0;
+};
+
+constexpr std::size_t kNoParent = std::numeric_limits<std::size_t>::max();
+
+void append_children(std::vector<TopologyItem>& items, const Node& node, std::size_t index) {
+  for (const Node* child = node.first_child(); child != nullptr; child = child->next_sibling()) {
+    items.push_back({.node = child, .parent = index});
+  }
+}
+
+// The nodes with something ready in their subtree, parents first.
+std::vector<TopologyItem> topology_of(const Namespace& world) {
+  std::vector<TopologyItem> items;
+  append_children(items, *world.root(), kNoParent);
+  for (std::size_t i = 0; i < items.size(); ++i) append_children(items, *items[i].node, i);
+  for (std::size_t i = items.size(); i > 0; --i) {
+    TopologyItem& item = items[i - 1];
+    item.kept = item.kept || item.node->blob().ready || item.node->skeleton().ready;
+    if (item.kept && item.parent != kNoParent) items[item.parent].kept = true;
+  }
+  std::uint64_t written = 0;
+  for (TopologyItem& item : items) {
+    if (item.kept) item.written_as = written++;
+  }
+  return items;
+}
+
+void append_node(std::string& out, const TopologyItem& item, const std::vector<TopologyItem>& items) {
+  const Node& node = *item.node;
+  out += "{\"action\":\"";
+  append_hex(out, node.action());
+  out += "\",\"key\":\"";
+  append_hex(out, bytes_of(node.key().digest));
+  out += '"';
+  const auto at_end = std::back_inserter(out);
+  if (const BlobState& blob = node.blob(); blob.ready) {
+    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{},\"value_bytes\":{}}}", blob.nbytes, blob.n_layers,
+                   blob.value_bytes);
+  }
+  if (const SkeletonState& skeleton = node.skeleton(); skeleton.ready) {
+    fmt::format_to(at_end, ",\"latent\":{{\"bytes\":{}}}", skeleton.nbytes);
+  }
+  if (item.parent != kNoParent) fmt::format_to(at_end, ",\"parent\":{}", items[item.parent].written_as);
+  fmt::format_to(at_end, ",\"used\":{}}}\n", node.last_access());
+}
+
+}  // namespace
+
+std::string encode_snapshot(const Forest& forest) {
+  std::string content;
+  std::uint64_t worlds = 0;
+  std::uint64_t nodes = 0;
+  for (const Namespace* world : forest.namespaces()) {
+    const std::vector<TopologyItem> items = topology_of(*world);
+    const auto kept = static_cast<std::uint64_t>(
+        std::count_if(items.begin(), items.end(), [](const TopologyItem& item) { return item.kept; }));
+    if (kept == 0) continue;
+    ++worlds;
+    nodes += kept;
+    fmt::format_to(std::back_inserter(content), "{{\"nodes\":{},\"root\":\"{}\",\"sink_chunks\":{}}}\n", kept,
+                   to_hex(world->root_key()), world->sink_chunks());
+    for (const TopologyItem& item : items) {
+      if (item.kept) append_node(content, item, items);
+    }
+  }
+  std::string snapshot =
+      fmt::format("{{\"bytes\":{},\"nodes\":{},\"schema\":\"{}\",\"version\":{},\"worlds\":{},\"xxh3\":\"{}\"}}\n",
+                  content.size(), nodes, kSnapshotSchema, kSnapshotVersion, worlds, checksum_of(content));
+  snapshot += content;
+  return snapshot;
+}
+
+Result<Snapshot> decode_snapshot(std::string_view bytes, const SnapshotLimits& limits) {
+  return Decoder(limits).decode(bytes);
+}
+
+void restore_snapshot(const Snapshot& snapshot, Nanos now_ns, Forest& forest) {
+  struct Restored {
+    Node* node;
+    const SnapshotNode* record;
+  };
+  std::vector<Restored> restored;
+  for (const SnapshotWorld& world : snapshot.worlds) {
+    Namespace& target = forest.touch_namespace({.root = world.root, .sink_chunks = world.sink_chunks});
+    const std::size_t first = restored.size();
+    for (const SnapshotNode& record : world.nodes) {
+      Node& parent =
+          record.parent < 0 ? *target.root() : *restored[first + static_cast<std::size_t>(record.parent)].node;
+      restored.push_back({forest.get_or_create(parent, record.action), &record});
+    }
+  }
+  std::stable_sort(restored.begin(), restored.end(),
+                   [](const Restored& a, const Restored& b) { return a.record->last_access < b.record->last_access; });
+  for (const auto& [node, record] : restored) {
+    if (record->skeleton_ready) {
+      forest.restore_skeleton(*node, {.nbytes = record->skeleton.nbytes, .committed_at_ns = now_ns});
+    }
+    if (record->blob_ready) {
+      forest.restore_blob(*node, {.nbytes = record->blob.nbytes,
+                                  .value_bytes = record->blob.value_bytes,
+                                  .n_layers = record->blob.n_layers,
+                                  .committed_at_ns = now_ns});
+    }
+  }
+}
+
+std::string temporary_path(const std::string& path) { return path + ".tmp"; }
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Error snapshot_file_error(std::string_view call, const std::string& path, Error cause) {
+  return make_error(Errc::file_failed, call, path, std::move(cause));
+}
+
+bool is_missing_file(const Error& error) { return error.origin == Origin::file_system && error.code == ENOENT; }
+
+}  // namespace holdfast

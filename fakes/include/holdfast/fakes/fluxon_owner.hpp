@@ -152,7 +152,8 @@ class FakeOwner final : public FluxonBackend, public TimedActor {
   void choose_next_abort(AbortChoice choice);  // "keys after the first failing one stay reserved"
   void choose_next_release_pins();             // "a lost release pins until the client leaves"
   void choose_next_cancel_pins();              // likewise
-  // Not mounted until then: segments are waited for, other calls fail with BackendUnavailable.
+  // Not mounted until then: segments are waited for, other calls fail with BackendUnavailable. At kNever a wait for
+  // segments fails with Timeout, in place of never coming back.
   void mount_at(Nanos instant_ns);
 
   // Events that are nobody's call.
@@ -177,9 +178,9 @@ class FakeOwner final : public FluxonBackend, public TimedActor {
   [[nodiscard]] std::uint64_t incarnation() const;  // 1, and 1 more with each restart
   [[nodiscard]] std::uint64_t live_plans() const;   // neither committed, aborted nor released
   [[nodiscard]] std::uint64_t live_handles() const;
-  [[nodiscard]] std::uint64_t undecided_commits() const;
-  [[nodiscard]] std::uint64_t holders() const;         // pins on values, whoever has them
-  [[nodiscard]] std::uint64_t prepared_slots() const;  // those of undecided commits too
+  [[nodiscard]] std::uint64_t undecided_commits() const;  // submitted, their work has not ended
+  [[nodiscard]] std::uint64_t holders() const;            // pins on values, whoever has them
+  [[nodiscard]] std::uint64_t prepared_slots() const;     // those of undecided commits too
   [[nodiscard]] std::uint64_t stored_keys() const;
   [[nodiscard]] std::uint64_t held_bytes() const;  // slot bytes that are not free
   // In the order they were stored; `visit(std::string_view, const KeyView&)`.
@@ -191,6 +192,8 @@ class FakeOwner final : public FluxonBackend, public TimedActor {
   [[nodiscard]] Place place_of(std::uintptr_t address) const;
   // "seg g1+0x2000", "seg g1 read+0x2000", "plan+0x40" or "?": fit for a log.
   [[nodiscard]] std::string label(std::uintptr_t address) const;
+  // Looks for damage in every slot that was ever used, also where no call would find it: at the end of a run.
+  void check_all_slots();
   [[nodiscard]] std::vector<Incident> take_incidents();
   [[nodiscard]] bool has_incidents() const;
 

@@ -10,7 +10,8 @@
 
 namespace holdfast::fakes {
 
-// A model of CudaRuntime. Its calls have no default answer: expect them, or delegate to a runtime that has.
+// A model of CudaRuntime. What is neither expected nor delegated answers an empty success: wrap it in StrictMock, or
+// delegate to a runtime that knows better.
 class MockCuda : public CudaBackend {
  public:
   MOCK_METHOD(Status, host_register, (std::uintptr_t ptr, std::uint64_t bytes, HostAccess access), (override));

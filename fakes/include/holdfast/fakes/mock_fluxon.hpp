@@ -20,7 +20,8 @@ class MockPendingCommit : public PendingCommit {
   MOCK_METHOD(Result<std::vector<std::int32_t>>, wait, (Nanos limit_ns), (override));
 };
 
-// A model of FluxonRuntime. Its calls have no default answer: expect them, or delegate to a runtime that has.
+// A model of FluxonRuntime. What is neither expected nor delegated answers an empty success: wrap it in StrictMock, or
+// delegate to a runtime that knows better.
 class MockFluxon : public FluxonBackend {
  public:
   MOCK_METHOD(Result<std::vector<Segment>>, wait_local_segments_ready, (), (override));

@@ -1,0 +1,55 @@
+#include "holdfast/sim/trace_builder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+
+std::uint32_t TraceBuilder::geometry(Geometry geometry) {
+  trace_.geometries.push_back(std::move(geometry));
+  return static_cast<std::uint32_t>(trace_.geometries.size() - 1);
+}
+
+TraceBuilder::Id TraceBuilder::open(Session session) {
+  const std::uint32_t geometry = session.geometry;
+  return open_mistaken(std::move(session), geometry);
+}
+
+TraceBuilder::Id TraceBuilder::open_mistaken(Session session, std::uint32_t declared_geometry) {
+  const Id id = add(StepKind::open);
+  Step& step = trace_.steps.back();
+  step.world = session.world;
+  step.geometry = session.geometry;
+  step.declared_geometry = declared_geometry;
+  step.actions = std::move(session.actions);
+  return id;
+}
+
+bool TraceBuilder::fault(const FaultPoint& fault) {
+  const bool taken = std::ranges::any_of(trace_.faults, [&](const FaultPoint& other) {
+    return other.step == fault.step && other.call == fault.call && other.nth == fault.nth;
+  });
+  if (!taken) trace_.faults.push_back(fault);
+  return !taken;
+}
+
+bool TraceBuilder::choice(const Choice& choice) {
+  const bool taken = std::ranges::any_of(trace_.choices, [&](const Choice& other) {
+    return other.step == choice.step && other.call == choice.call && other.nth == choice.nth &&
+           (other.kind == choice.kind || choice.call == Call::copy_batch);
+  });
+  if (!taken) trace_.choices.push_back(choice);
+  return !taken;
+}
+
+TraceBuilder::Id TraceBuilder::add(StepKind kind, Id of, std::uint32_t depth, std::uint64_t amount) {
+  Step& step = trace_.steps.emplace_back();
+  step.id = next_id_++;
+  step.kind = kind;
+  step.of = of;
+  step.depth = depth;
+  step.amount = amount;
+  return step.id;
+}
+
+}  // namespace holdfast::sim

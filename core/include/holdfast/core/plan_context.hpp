@@ -40,6 +40,8 @@ class PlanContext {
   Result<std::vector<Segment>> live_segments(std::vector<Error>& absorbed) {
     Result<std::vector<Segment>> segments = runtime.fluxon.wait_local_segments_ready();
     if (!segments) return segments;
+    if (segments->empty())
+      return fluxon_error(FluxonErrc::backend_unavailable, "live_segments", "no segment is mounted");
     if (Status ensured = registry.ensure(*segments, absorbed); !ensured) return std::move(ensured.error());
     return segments;
   }

@@ -1,0 +1,250 @@
+// A TensorTierStore behind the interface of a PathTierStore: device tensors are copied through registered staging
+// memory into snapshots that the store owns, and back.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "holdfast/core/batch_in_flight.hpp"
+#include "holdfast/core/copy_batch.hpp"
+#include "holdfast/core/tier_store.hpp"
+
+namespace holdfast {
+
+// Models PathTierStore. One operation at a time: they share the staging memory. `runtime` and `tensors` outlive it, and
+// so does `staging`, which is the caller's host memory and at least as long as the longest value.
+template <Runtime Rt, TensorTierStore Store>
+class OwnedSnapshots {
+ public:
+  OwnedSnapshots(Rt& runtime, Store& tensors, const HostRange& staging)
+      : runtime_(runtime),
+        store_(tensors),
+        staging_(staging),
+        registry_(runtime.cuda, runtime.sync, RegistryOptions{}),
+        mutex_(runtime.sync) {}
+
+  Status warm_up(Absorbed& absorbed) {
+    const std::scoped_lock lock(mutex_);
+    return ready_staging(absorbed);
+  }
+
+  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, StreamRef stream, Absorbed& absorbed) {
+    if (Status valid = validate_tensors(runtime_.cuda, tensors); !valid) return std::move(valid.error());
+    const std::scoped_lock lock(mutex_);
+    Error failure = make_error(Errc::put_failed, "put", fmt::format("{} keys", keys.size()));
+    if (Status ready = ready_staging(absorbed); !ready)
+      return fail(std::move(failure), std::move(ready.error()), absorbed);
+    std::vector<std::vector<std::byte>> snapshots;
+    for (std::size_t begin = 0; begin < tensors.size(); begin = snapshots.size()) {
+      if (Status taken = take_round(tensors, begin, stream, snapshots); !taken) {
+        return fail(std::move(failure), std::move(taken.error()), absorbed);
+      }
+    }
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      Status stored = store_.put_tensor(keys[i], std::move(snapshots[i]));
+      if (stored) continue;
+      for (std::size_t j = 0; j < i; ++j) {
+        if (Status removed = store_.remove_tensor(keys[j]); !removed) {
+          failure.suppressed.push_back(std::move(removed.error()));
+        }
+      }
+      return fail(std::move(failure), std::move(stored.error()), absorbed);
+    }
+    return PutReceipt{PutVerdict::stored, runtime_.clock.now_ns()};
+  }
+
+  ReadOutcome restore(const ReadRequest& request, StreamRef stream, Absorbed& absorbed) {
+    const std::scoped_lock lock(mutex_);
+    bool touched = false;
+    Status restored = validate_tensors(runtime_.cuda, request.tensors);
+    if (restored) restored = ready_staging(absorbed);
+    if (!restored) return failed_read(std::move(restored.error()), touched, absorbed);
+    std::vector<std::vector<std::byte>> values;
+    for (std::size_t i = 0; i < request.keys.size(); ++i) {
+      Result<std::vector<std::byte>> value = store_.get_tensor(request.keys[i]);
+      if (!value && is_fluxon(value.error(), FluxonErrc::key_not_found)) {
+        return {ReadVerdict::incomplete, false,
+                make_error(Errc::incomplete, "restore", "a key is not in the store", std::move(value.error()))};
+      }
+      if (!value) return failed_read(std::move(value.error()), touched, absorbed);
+      if (value->size() != request.value_bytes[i]) {
+        return failed_read(make_error(Errc::layout_mismatch, "restore",
+                                      fmt::format("value {} has {} bytes, {} were recorded", i, value->size(),
+                                                  request.value_bytes[i])),
+                           touched, absorbed);
+      }
+      values.push_back(std::move(*value));
+    }
+    for (std::size_t begin = 0; restored && begin < values.size();) {
+      restored = give_round(request, values, begin, stream, touched);
+    }
+    if (!restored) return failed_read(std::move(restored.error()), touched, absorbed);
+    return {ReadVerdict::restored, true, {}};
+  }
+
+  Result<bool> probe(Keys keys, Absorbed& /*absorbed*/) {
+    return std::all_of(keys.begin(), keys.end(), [&](std::string_view key) { return store_.has_tensor(key); });
+  }
+
+  RemoveOutcome remove(const RemoveRequest& request, Absorbed& /*absorbed*/) {
+    RemoveOutcome outcome;
+    for (const std::string_view key : request.keys) {
+      if (Status removed = store_.remove_tensor(key); !removed) {
+        outcome.failures.push_back(std::move(removed.error()));
+      } else {
+        ++outcome.removed;
+      }
+    }
+    return outcome;
+  }
+
+  // Nothing here is ever in doubt: what is queued goes at once.
+  void queue_removal(const RemoveRequest& request) {
+    Absorbed ignored;
+    for (Error& error : remove(request, ignored).failures) failed_removals_.push_back(std::move(error));
+  }
+
+  std::uint32_t pump(std::size_t /*removals_max*/, std::vector<Error>& errors) {
+    const std::scoped_lock lock(mutex_);
+    for (Error& error : failed_removals_) errors.push_back(std::move(error));
+    failed_removals_.clear();
+    if (in_flight_) {
+      if (Status waited = in_flight_->wait(); !waited) errors.push_back(std::move(waited.error()));
+    }
+    return 0;
+  }
+
+  void device_torn_down(std::vector<Error>& /*errors*/) {
+    const std::scoped_lock lock(mutex_);
+    if (in_flight_) in_flight_->torn_down();
+    registry_.forget_all();
+    registered_ = false;
+  }
+
+  Status shut_down() {
+    const std::scoped_lock lock(mutex_);
+    if (in_flight_) {
+      if (Status waited = in_flight_->wait(); !waited) {
+        return make_error(Errc::quarantined, "shut_down", "a copy may still be in flight", std::move(waited.error()));
+      }
+    }
+    if (!std::exchange(registered_, false)) return {};
+    return registry_.unregister_own(staging_.base);
+  }
+
+  [[nodiscard]] bool unsettled(Keys /*keys*/) const { return false; }
+  [[nodiscard]] std::uint64_t unsettled_keys() const { return 0; }
+  [[nodiscard]] std::uint64_t quarantined() const { return in_flight_ && in_flight_->may_be_in_flight() ? 1 : 0; }
+  [[nodiscard]] std::uint64_t held_bytes() const { return 0; }
+  [[nodiscard]] RegistryCounts registry_counts() const { return registry_.counts(); }
+
+ private:
+  // Registered, and no copy of an earlier operation in it any more.
+  Status ready_staging(Absorbed& /*absorbed*/) {
+    if (in_flight_) {
+      if (Status waited = in_flight_->wait(); !waited) {
+        return make_error(Errc::quarantined, "ready_staging", "a copy may still be in flight in the staging memory",
+                          std::move(waited.error()));
+      }
+    }
+    if (registered_) return {};
+    Status registered = registry_.register_own(staging_);
+    registered_ = registered.has_value();
+    return registered;
+  }
+
+  Status run(CopyBatch& copies, StreamRef stream) {
+    if (Status validated = copies.validate(registry_); !validated) return validated;
+    in_flight_.emplace(runtime_, registry_, stream, 0);
+    Status submitted = in_flight_->submit(copies);
+    Status waited = in_flight_->wait();
+    // A wait that failed once proves nothing for these bytes, but a second one may free the staging memory.
+    if (!waited) {
+      if (Status again = in_flight_->wait(); !again) waited.error().suppressed.push_back(std::move(again.error()));
+    }
+    if (submitted) return waited;
+    if (!waited) submitted.error().suppressed.push_back(std::move(waited.error()));
+    return submitted;
+  }
+
+  // As many values as fit, from `begin` on.
+  Status take_round(std::span<const DeviceTensor> tensors, std::size_t begin, StreamRef stream,
+                    std::vector<std::vector<std::byte>>& snapshots) {
+    CopyBatch copies(CopyDirection::device_to_host);
+    std::uint64_t used = 0;
+    std::size_t end = begin;
+    for (; end < tensors.size() && tensors[end].bytes <= staging_.bytes - used; ++end) {
+      copies.add(tensors[end], 0, staging_.base + used, tensors[end].bytes);
+      used += tensors[end].bytes;
+    }
+    if (end == begin) return too_long();
+    if (Status ran = run(copies, stream); !ran) return ran;
+    const auto* at = reinterpret_cast<const std::byte*>(staging_.base);
+    for (std::size_t i = begin; i < end; at += tensors[i].bytes, ++i) {
+      snapshots.emplace_back(at, at + tensors[i].bytes);
+    }
+    return {};
+  }
+
+  Status give_round(const ReadRequest& request, const std::vector<std::vector<std::byte>>& values, std::size_t& begin,
+                    StreamRef stream, bool& touched) {
+    CopyBatch copies(CopyDirection::host_to_device);
+    std::uint64_t used = 0;
+    std::vector<std::uintptr_t> placed(values.size(), 0);
+    std::size_t end = begin;
+    for (; end < values.size() && values[end].size() <= staging_.bytes - used; ++end) {
+      placed[end] = staging_.base + used;
+      std::memcpy(reinterpret_cast<void*>(placed[end]), values[end].data(), values[end].size());
+      used += values[end].size();
+    }
+    if (end == begin) return too_long();
+    bool any = false;
+    for (const ReadCopy& copy : request.copies) {
+      if (copy.key < begin || copy.key >= end) continue;
+      if (copy.value_offset > values[copy.key].size() || copy.bytes > values[copy.key].size() - copy.value_offset) {
+        return make_error(Errc::invalid_argument, "restore", fmt::format("a copy reaches past value {}", copy.key));
+      }
+      copies.add(request.tensors[copy.tensor], copy.tensor_offset, placed[copy.key] + copy.value_offset, copy.bytes);
+      any = true;
+    }
+    begin = end;
+    if (!any) return {};
+    touched = true;
+    return run(copies, stream);
+  }
+
+  static Error too_long() {
+    return make_error(Errc::invalid_argument, "stage", "a value is longer than the staging memory");
+  }
+
+  static Error fail(Error error, Error cause, Absorbed& absorbed) {
+    error.causes.push_back(std::move(cause));
+    return with_suppressed(std::move(error), absorbed);
+  }
+
+  static ReadOutcome failed_read(Error cause, bool touched, Absorbed& absorbed) {
+    Error error = make_error(Errc::get_failed, "restore", {}, std::move(cause));
+    return {ReadVerdict::failed, touched, with_suppressed(std::move(error), absorbed)};
+  }
+
+  Rt& runtime_;
+  Store& store_;
+  const HostRange staging_;
+  SegmentRegistry<typename Rt::Cuda, typename Rt::SyncType> registry_;
+  mutable typename Rt::SyncType::Mutex mutex_;
+  // Guarded by mutex_:
+  bool registered_ = false;
+  std::optional<BatchInFlight<Rt>> in_flight_;
+  std::vector<Error> failed_removals_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,200 @@
+// The Plan tier store: device tensors straight to and from an owner's slots, by put plans and read plans.
+//
+// Order of a put: validate everything; start a plan per value size; decode; submit one batch; one successful wait;
+// commit every plan; wait for every future; check every code. Only then may the caller publish. Order of a read: start,
+// transfer, decode, validate, one batch, one wait, release. On every path each plan and handle ends exactly once.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "holdfast/core/plan_put.hpp"
+#include "holdfast/core/plan_read.hpp"
+#include "holdfast/core/tier_store.hpp"
+
+namespace holdfast {
+
+// Models PathTierStore. `runtime` outlives it. Before it is destroyed: shut_down(), or the quarantine is lost.
+template <Runtime Rt>
+class PlanTierStore {
+ public:
+  PlanTierStore(Rt& runtime, const PlanOptions& options) : context_(runtime, options) {}
+
+  // Registers the owner's segments now, so that the first put need not.
+  Status warm_up(Absorbed& absorbed) {
+    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
+    if (!segments) return with_suppressed(std::move(segments.error()), absorbed);
+    return {};
+  }
+
+  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, StreamRef stream, Absorbed& absorbed) {
+    if (Status valid = validate_tensors(context_.runtime.cuda, tensors); !valid) return std::move(valid.error());
+    if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
+    const PutGate gate = gate_of(keys);
+    if (gate == PutGate::unsettled) return make_error(Errc::unsettled, "put", "a key's outcome is not decided yet");
+    PutAttempt attempt = PlanPut<Rt>(context_, keys, tensors, stream, absorbed).run();
+    if (attempt.end == PutEnd::exists) {
+      std::vector<std::uint64_t> value_bytes;
+      for (const DeviceTensor& tensor : tensors) value_bytes.push_back(tensor.bytes);
+      Result<bool> adopted = adopt(keys, value_bytes, absorbed);
+      if (!adopted) return with_suppressed(std::move(adopted.error()), absorbed);
+      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns()};
+      if (gate == PutGate::open) {
+        // Not of our doing that we know of: an orphan of an earlier incarnation, to be gone before the next try.
+        queue_removal({keys, value_bytes, context_.now_ns()});
+        return PutReceipt{PutVerdict::elsewhere, 0};
+      }
+      if (!remove_leftovers(keys, absorbed)) {
+        return with_suppressed(make_error(Errc::unsettled, "put", "a leftover could not be removed"), absorbed);
+      }
+      attempt = PlanPut<Rt>(context_, keys, tensors, stream, absorbed).run();
+    }
+    if (attempt.end == PutEnd::failed) return std::move(attempt.error);
+    if (attempt.end != PutEnd::stored) return PutReceipt{PutVerdict::elsewhere, 0};
+    forget(keys);
+    return PutReceipt{PutVerdict::stored, attempt.committed_ns};
+  }
+
+  ReadOutcome restore(const ReadRequest& request, StreamRef stream, Absorbed& absorbed) {
+    if (Status valid = validate_tensors(context_.runtime.cuda, request.tensors); !valid) {
+      return {ReadVerdict::failed, false, with_suppressed(std::move(valid.error()), absorbed)};
+    }
+    return PlanRead<Rt>(context_, request, stream, absorbed).run();
+  }
+
+  Result<bool> probe(Keys keys, Absorbed& absorbed) {
+    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
+    if (!segments) return std::move(segments.error());
+    Result<GetStart> start = context_.runtime.fluxon.get_start(keys, false, {});
+    if (!start) return std::move(start.error());
+    GetHandleLease<Rt> handle(context_, start->handle, segments->front().generation);
+    if (Status cancelled = handle.cancel(); !cancelled) absorbed.push_back(std::move(cancelled.error()));
+    return start->all_hit;
+  }
+
+  RemoveOutcome remove(const RemoveRequest& request, Absorbed& absorbed) {
+    RemoveOutcome outcome;
+    for (std::size_t i = 0; i < request.keys.size(); ++i) {
+      const Nanos submitted_ns = context_.now_ns();
+      Status removed = context_.runtime.fluxon.remove(request.keys[i]);
+      const RemovalAnswer answer = answer_of(removed);
+      if (answer == RemovalAnswer::failed) {
+        outcome.failures.push_back(std::move(removed.error()));
+        continue;
+      }
+      if (!removed) absorbed.push_back(std::move(removed.error()));
+      if (answer == RemovalAnswer::removed ||
+          submitted_ns >= request.last_commit_ns + context_.options.unsettled.settle_bound_ns) {
+        ++outcome.removed;
+        continue;
+      }
+      // It may be stored and not routed yet.
+      ++outcome.queued;
+      context_.unsettled.with([&](UnsettledTable& table) {
+        table.add(request.keys[i], {request.value_bytes[i], request.last_commit_ns, false}, context_.now_ns());
+      });
+    }
+    return outcome;
+  }
+
+  void queue_removal(const RemoveRequest& request) {
+    context_.unsettled.with([&](UnsettledTable& table) {
+      for (std::size_t i = 0; i < request.keys.size(); ++i) {
+        table.add(request.keys[i], {request.value_bytes[i], request.last_commit_ns, false}, context_.now_ns());
+      }
+    });
+  }
+
+  // Periodic work: ends quarantined plans whose copies have landed, and removes what is due, at most `removals_max`
+  // keys. Gives the number of keys settled. Errors are moved to `errors`; what they belong to stays queued.
+  std::uint32_t pump(std::size_t removals_max, std::vector<Error>& errors) {
+    context_.pump_quarantine(errors);
+    const std::vector<std::string> due = context_.unsettled.with(
+        [&](const UnsettledTable& table) { return table.due(context_.now_ns(), removals_max); });
+    std::uint32_t settled = 0;
+    for (const std::string& key : due) settled += remove_due(key, errors) ? 1 : 0;
+    return settled;
+  }
+
+  void device_torn_down(std::vector<Error>& errors) { context_.device_torn_down(errors); }
+
+  // Nothing may be in use any more. Quarantined, and nothing unregistered, when something cannot be let go.
+  Status shut_down() {
+    std::vector<Error> errors;
+    context_.pump_quarantine(errors);
+    if (context_.quarantine.size() > 0) {
+      return with_suppressed(make_error(Errc::quarantined, "shut_down", "a copy may still be in flight"), errors);
+    }
+    Status unregistered = context_.registry.unregister_all();
+    if (!unregistered) return with_suppressed(std::move(unregistered.error()), errors);
+    return {};
+  }
+
+  // True while a key of these is refused for a put or a removal: not decided yet, or in quarantine.
+  [[nodiscard]] bool unsettled(Keys keys) const { return gate_of(keys) != PutGate::open; }
+  [[nodiscard]] std::uint64_t unsettled_keys() const {
+    return context_.unsettled.with([](const UnsettledTable& table) { return table.size(); });
+  }
+  [[nodiscard]] std::uint64_t quarantined() const { return context_.quarantine.size(); }
+  // Slot bytes that are neither free nor of a blob or latent that the manager knows.
+  [[nodiscard]] std::uint64_t held_bytes() const {
+    return context_.unsettled.with([](const UnsettledTable& table) { return table.held_bytes(); }) +
+           context_.quarantine.held_bytes();
+  }
+  [[nodiscard]] RegistryCounts registry_counts() const { return context_.registry.counts(); }
+
+ private:
+  PutGate gate_of(Keys keys) const {
+    return context_.unsettled.with([&](const UnsettledTable& table) { return table.gate(keys, context_.now_ns()); });
+  }
+
+  void forget(Keys keys) {
+    context_.unsettled.with([&](UnsettledTable& table) {
+      for (const std::string_view key : keys) table.forget(key);
+    });
+  }
+
+  // True when every key is ours, past its bound, of this length, and readable under one read plan: known again.
+  Result<bool> adopt(Keys keys, std::span<const std::uint64_t> value_bytes, Absorbed& absorbed) {
+    const bool adoptable = context_.unsettled.with(
+        [&](const UnsettledTable& table) { return table.adoptable(keys, value_bytes, context_.now_ns()); });
+    if (!adoptable) return false;
+    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
+    if (!segments) return std::move(segments.error());
+    Result<std::optional<ReadPlanLease<Rt>>> plan =
+        open_read_plan(context_, keys, {}, segments->front().generation, absorbed);
+    if (!plan) return std::move(plan.error());
+    if (!*plan) return false;
+    Result<std::vector<std::uintptr_t>> addresses =
+        decode_plan_blob({(*plan)->plan(), PlanSide::read, value_bytes, *segments});
+    if (Status released = (*plan)->release(); !released) absorbed.push_back(std::move(released.error()));
+    if (!addresses) return std::move(addresses.error());
+    forget(keys);
+    return true;
+  }
+
+  // Those of `keys` that are in the table, all past their bound. True when all are settled.
+  bool remove_leftovers(Keys keys, Absorbed& absorbed) {
+    bool settled = true;
+    for (const std::string_view key : keys) {
+      const bool here = context_.unsettled.with([&](const UnsettledTable& table) { return table.contains(key); });
+      if (here && !remove_due(key, absorbed)) settled = false;
+    }
+    return settled;
+  }
+
+  bool remove_due(std::string_view key, std::vector<Error>& errors) {
+    const Nanos submitted_ns = context_.now_ns();
+    Status removed = context_.runtime.fluxon.remove(key);
+    const RemovalAnswer answer = answer_of(removed);
+    if (answer == RemovalAnswer::failed) errors.push_back(std::move(removed.error()));
+    return context_.unsettled.with(
+        [&](UnsettledTable& table) { return table.note_removal(key, answer, submitted_ns); });
+  }
+
+  PlanContext<Rt> context_;
+};
+
+}  // namespace holdfast

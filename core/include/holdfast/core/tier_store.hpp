@@ -1,0 +1,97 @@
+// What a manager asks of a store, and how it answers: values put together, restored together, probed and removed.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "holdfast/core/cuda_runtime.hpp"
+#include "holdfast/core/fluxon_runtime.hpp"
+#include "holdfast/core/result.hpp"
+#include "holdfast/core/tensor.hpp"
+#include "holdfast/core/time.hpp"
+
+namespace holdfast {
+
+// Failures after which an operation went on. An operation that fails moves them into its error as suppressed.
+using Absorbed = std::vector<Error>;
+[[nodiscard]] Error with_suppressed(Error error, Absorbed& absorbed);
+
+enum class PutVerdict : std::uint8_t {
+  stored,     // every key answered 0 to its own commit
+  adopted,    // every key was readable under one read plan after its settle bound
+  elsewhere,  // somebody else has written or is writing a key: nothing was stored, nothing may be published
+};
+
+struct PutReceipt {
+  PutVerdict verdict = PutVerdict::stored;
+  Nanos committed_ns = 0;  // when the last commit had been submitted, or the values were seen readable
+};
+
+// Part of a value, to a place in a device tensor.
+struct ReadCopy {
+  std::size_t key = 0;  // index into the request's keys
+  std::uint64_t value_offset = 0;
+  std::size_t tensor = 0;  // index into the request's tensors
+  std::uint64_t tensor_offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct ReadRequest {
+  Keys keys;
+  std::span<const std::uint64_t> value_bytes;        // of each key, as recorded when it was put
+  std::span<const std::uint32_t> atomic_group_lens;  // add up to the number of keys
+  std::span<const DeviceTensor> tensors;
+  std::span<const ReadCopy> copies;
+};
+
+enum class ReadVerdict : std::uint8_t { restored, incomplete, failed };
+
+struct [[nodiscard]] ReadOutcome {
+  ReadVerdict verdict = ReadVerdict::failed;
+  bool targets_touched = false;  // a copy into the tensors may have been submitted: unless restored, undefined bytes
+  Error error;                   // unless restored
+};
+
+struct RemoveRequest {
+  Keys keys;
+  std::span<const std::uint64_t> value_bytes;
+  Nanos last_commit_ns = 0;
+};
+
+struct RemoveOutcome {
+  std::uint64_t removed = 0;    // keys that are gone
+  std::uint64_t queued = 0;     // keys that may appear yet: they are unsettled now
+  std::vector<Error> failures;  // keys whose removal failed: ask again
+};
+
+// A store that moves bytes straight between device tensors and its own memory. All calls may run concurrently; the
+// caller keeps keys and tensors until they return. The tensors of one call are on one device, the stream's.
+template <class S>
+concept PathTierStore =
+    requires(S& store, Keys keys, std::span<const DeviceTensor> tensors, StreamRef stream, const ReadRequest& read,
+             const RemoveRequest& removal, std::span<const std::uint64_t> value_bytes, Absorbed& absorbed) {
+      // All or nothing, as far as the caller may publish. Unsettled: refused, nothing started. PutFailed: nothing may
+      // be published, and what was stored is removed now or later.
+      { store.put(keys, tensors, stream, absorbed) } -> std::same_as<Result<PutReceipt>>;
+      { store.restore(read, stream, absorbed) } -> std::same_as<ReadOutcome>;
+      // True when every key is readable now.
+      { store.probe(keys, absorbed) } -> std::same_as<Result<bool>>;
+      { store.remove(removal, absorbed) } -> std::same_as<RemoveOutcome>;
+      // Values that a reader found incomplete, or that a writer of an earlier incarnation may have left: removed later.
+      store.queue_removal(removal);
+    };
+
+// A store of whole tensors in ordinary memory: its caller takes owned snapshots and gives them away.
+template <class S>
+concept TensorTierStore = requires(S& store, std::string_view key, std::vector<std::byte> bytes) {
+  { store.put_tensor(key, std::move(bytes)) } -> std::same_as<Status>;
+  // KeyNotFound 4000 when there is none.
+  { store.get_tensor(key) } -> std::same_as<Result<std::vector<std::byte>>>;
+  { store.has_tensor(key) } -> std::same_as<bool>;
+  { store.remove_tensor(key) } -> std::same_as<Status>;
+};
+
+}  // namespace holdfast

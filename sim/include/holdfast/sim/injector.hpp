@@ -27,7 +27,7 @@ namespace holdfast::sim {
 // - death at a file_write leaves a prefix of `arg` bytes if that is not 0, at a file_rename with an odd `arg` the
 //   renamed file.
 // - persistent: at every later such call of the step too.
-//
+
 // A fault that fired. The error that the caller saw is marked only here; to the core it looks real.
 struct FiredFault {
   std::uint32_t ordinal = 0;

@@ -1,0 +1,282 @@
+#include "holdfast/sim/injector.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <tuple>
+
+#include "holdfast/sim/rng.hpp"
+#include "injector_impl.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+constexpr CudaErrc kContextIsDestroyed{709};
+
+constexpr std::uint32_t bit_of(Call call) { return 1U << static_cast<unsigned>(call); }
+static_assert(kCallCount <= 32);
+
+}  // namespace
+
+Injector::Impl::Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& cuda_below, FileBackend& files_below,
+                     fakes::FakeOwner& fake_owner, fakes::FakeCuda& fake_device)
+    : context(run),
+      below_fluxon(fluxon_below),
+      below_cuda(cuda_below),
+      below_files(files_below),
+      owner(fake_owner),
+      device(fake_device),
+      fluxon(make_fluxon()),
+      cuda(make_cuda()),
+      files(make_files()) {}
+
+template <class Point>
+void Injector::Impl::ByStep<Point>::load(const std::vector<Point>& from) {
+  points = &from;
+  here = {};
+  order.resize(from.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, {},
+                           [&](std::uint32_t i) { return std::tuple(from[i].step, from[i].call, from[i].nth); });
+}
+
+template <class Point>
+std::uint32_t Injector::Impl::ByStep<Point>::enter(std::uint32_t step) {
+  here = {};
+  if (order.empty()) return 0;
+  here = std::ranges::equal_range(order, step, {}, [&](std::uint32_t i) { return (*points)[i].step; });
+  std::uint32_t mask = 0;
+  for (const std::uint32_t i : here) mask |= bit_of((*points)[i].call);
+  return mask;
+}
+
+void Injector::Impl::load(const Trace& trace) {
+  faults_.load(trace.faults);
+  std::erase_if(faults_.order, [&](std::uint32_t i) {
+    return !is_legal(trace.faults[i].call, trace.faults[i].kind, trace.faults[i].code);
+  });
+  choices_.load(trace.choices);
+  begin_step();
+}
+
+void Injector::Impl::reset() {
+  fired.clear();
+  dead = false;
+  context_dead = false;
+  faults_.order.clear();
+  choices_.order.clear();
+  entered_ = false;
+}
+
+void Injector::Impl::find_step() {
+  entered_ = true;
+  entered_step_ = context.step;
+  entered_faults_on_ = context.faults_on;
+  fault_mask_ = faults_.enter(context.step);
+  if (!context.faults_on) fault_mask_ = 0;
+  choice_mask_ = choices_.enter(context.step);
+}
+
+Injector::Impl::Arrival Injector::Impl::arrive_at_fault(Call call, std::uint32_t nth, Keys keys) {
+  Arrival arrival;
+  for (const std::uint32_t i : faults_.here) {
+    const FaultPoint& point = (*faults_.points)[i];
+    if (!matches(point, call, nth)) continue;
+    switch (point.kind) {
+      case FaultKind::before:
+      case FaultKind::lost:
+      case FaultKind::part:
+        if (arrival.fault == nullptr) arrival.fault = &point;
+        break;
+      case FaultKind::late:
+        if (call == Call::event_query) {  // it is the answer that is late: not ready
+          if (arrival.fault == nullptr) arrival.fault = &point;
+          break;
+        }
+        fire(point, Origin::core, 0, fmt::format("{} ns", point.arg));
+        if (point.arg % 2 == 0) {
+          context.clock.advance_by(static_cast<Nanos>(point.arg));
+        } else {
+          arrival.after_ns += static_cast<Nanos>(point.arg);
+        }
+        break;
+      case FaultKind::gone:
+        fire(point, Origin::core, 0);
+        restart_owner(name_of(call));
+        break;
+      case FaultKind::evict:
+        if (evict(point.arg, keys)) fire(point, Origin::core, 0);
+        break;
+      case FaultKind::death:
+        arrival.fault = &point;
+        arrival.dead = true;
+        die(point);
+        return arrival;
+    }
+  }
+  return arrival;
+}
+
+Injector::Impl::FutureFaults Injector::Impl::faults_of_future(std::uint32_t nth) {
+  FutureFaults due;
+  const auto take = [](const FaultPoint*& into, const FaultPoint& point) {
+    if (into == nullptr) into = &point;
+  };
+  for (const std::uint32_t i : faults_.here) {
+    const FaultPoint& point = (*faults_.points)[i];
+    if (!matches(point, Call::commit_wait, nth)) continue;
+    switch (point.kind) {
+      case FaultKind::before:
+      case FaultKind::lost:
+      case FaultKind::part:
+        take(due.fate, point);
+        break;
+      case FaultKind::late:
+        take(due.late, point);
+        break;
+      case FaultKind::gone:
+        take(due.gone, point);
+        break;
+      case FaultKind::evict:
+        take(due.evict, point);
+        break;
+      case FaultKind::death:
+        take(due.death, point);
+        break;
+    }
+  }
+  return due;
+}
+
+const Choice* Injector::Impl::choice_at(Call call, std::uint32_t nth, std::span<const ChoiceKind> kinds) {
+  for (const std::uint32_t i : choices_.here) {
+    const Choice& choice = (*choices_.points)[i];
+    if (choice.call == call && choice.nth == nth && std::ranges::find(kinds, choice.kind) != kinds.end()) {
+      return &choice;
+    }
+  }
+  return nullptr;
+}
+
+void Injector::Impl::fire(const FaultPoint& point, Origin origin, std::int32_t code, std::string subject) {
+  const auto ordinal = static_cast<std::uint32_t>(context.faults.total);
+  ++context.faults.fired[static_cast<std::size_t>(point.call)][static_cast<std::size_t>(point.kind)];
+  ++context.faults.total;
+  context.log.event(context.clock.now_ns(), "fault",
+                    std::array{static_cast<std::uint64_t>(point.step), static_cast<std::uint64_t>(point.call),
+                               static_cast<std::uint64_t>(point.nth), static_cast<std::uint64_t>(point.kind),
+                               static_cast<std::uint64_t>(static_cast<std::int64_t>(code))},
+                    [&] {
+                      return fmt::format("{} of {} {}{}{}{}{}", name_of(point.kind), name_of(point.call), point.nth,
+                                         code == 0 ? "" : ", seen as ",
+                                         code == 0 ? std::string() : std::to_string(code), subject.empty() ? "" : ": ",
+                                         subject);
+                    });
+  fired.push_back({ordinal, point, origin, code, std::move(subject)});
+}
+
+void Injector::Impl::die(const FaultPoint& point) {
+  const bool file = point.call >= Call::file_read;
+  const bool runtime = point.call >= Call::host_register && !file;
+  fire(point,
+       file      ? Origin::file_system
+       : runtime ? Origin::cuda
+                 : Origin::fluxon,
+       file      ? EIO
+       : runtime ? static_cast<std::int32_t>(kContextIsDestroyed)
+                 : static_cast<std::int32_t>(FluxonErrc::store_closed));
+  if (context.step_kind == StepKind::generate) context.marks.reach(Mark::death_during_put);
+  if (context.step_kind == StepKind::resume) context.marks.reach(Mark::death_during_get);
+  if (context.step_kind == StepKind::snapshot) context.marks.reach(Mark::death_during_snapshot);
+  if (point.call == Call::remove || context.step_kind == StepKind::evict || context.step_kind == StepKind::make_room) {
+    context.marks.reach(Mark::death_during_remove);
+  }
+  end_client();
+}
+
+void Injector::Impl::end_client() {
+  dead = true;
+  owner.client_died();
+  device.client_died();
+}
+
+void Injector::Impl::restart_owner(std::string_view because) {
+  if (owner.live_plans() > 0) context.marks.reach(Mark::restart_with_plan_open);
+  if (context.step_kind == StepKind::generate) context.marks.reach(Mark::restart_during_put);
+  if (context.step_kind == StepKind::resume) context.marks.reach(Mark::restart_during_get);
+  owner.restart();
+  context.log.event(context.clock.now_ns(), "owner restart", std::array{owner.incarnation()}, [&] {
+    return fmt::format("incarnation {}{}{}", owner.incarnation(), because.empty() ? "" : ", just before ", because);
+  });
+}
+
+bool Injector::Impl::evict(std::uint64_t seed, Keys keys) {
+  std::uint64_t evicted = 0;
+  for (const std::string_view key : keys) evicted += owner.evict(key) ? 1 : 0;
+  if (seed != 0 || keys.empty()) {
+    const std::vector<std::string> others = owner.evictable_keys();
+    Rng rng(seed);
+    for (const std::string& key : others) {
+      if (rng.ratio(1, 4)) evicted += owner.evict(key) ? 1 : 0;
+    }
+    if (evicted == 0 && !others.empty()) evicted += owner.evict(others[rng.below(others.size())]) ? 1 : 0;
+  }
+  if (evicted == 0) return false;
+  context.log.event(context.clock.now_ns(), "owner evicts", std::array{evicted},
+                    [&] { return fmt::format("{} values", evicted); });
+  return true;
+}
+
+Error Injector::Impl::fluxon_failure(Call call, std::int32_t code, std::string_view detail) {
+  return fluxon_error(static_cast<FluxonErrc>(code), name_of(call), std::string(detail));
+}
+
+Error Injector::Impl::cuda_failure(Call call, std::int32_t code, std::string_view detail) {
+  return cuda_error(static_cast<CudaErrc>(code), name_of(call), std::string(detail));
+}
+
+Error Injector::Impl::file_failure(Call call, std::int32_t code, const std::string& path) {
+  Error error;
+  error.origin = Origin::file_system;
+  error.code = code;
+  error.call = name_of(call).substr(std::string_view("file_").size());
+  error.detail = path + (code == ENOSPC ? ": no space left on device" : ": input/output error");
+  return error;
+}
+
+Error Injector::Impl::dead_fluxon(Call call) {
+  return fluxon_error(FluxonErrc::store_closed, name_of(call), "the store is closed");
+}
+Error Injector::Impl::dead_cuda(Call call) {
+  return cuda_error(kContextIsDestroyed, name_of(call), "context is destroyed");
+}
+Error Injector::Impl::dead_file(Call call, const std::string& path) { return file_failure(call, EIO, path); }
+
+Injector::Injector(RunContext& context, FluxonBackend& fluxon, CudaBackend& cuda, FileBackend& files,
+                   fakes::FakeOwner& owner, fakes::FakeCuda& device)
+    : impl_(std::make_unique<Impl>(context, fluxon, cuda, files, owner, device)) {}
+Injector::~Injector() = default;
+
+void Injector::load(const Trace& trace) { impl_->load(trace); }
+
+FluxonBackend& Injector::fluxon() { return *impl_->fluxon; }
+CudaBackend& Injector::cuda() { return *impl_->cuda; }
+FileBackend& Injector::files() { return *impl_->files; }
+
+const std::vector<FiredFault>& Injector::fired() const { return impl_->fired; }
+void Injector::begin_step() { impl_->begin_step(); }
+bool Injector::client_dead() const { return impl_->dead; }
+
+void Injector::new_incarnation() {
+  if (!impl_->dead) impl_->end_client();
+  impl_->dead = false;
+  impl_->owner.new_client();
+}
+
+bool Injector::context_dead() const { return impl_->context_dead || impl_->device.context_dead(); }
+void Injector::tear_down() { impl_->context_dead = false; }
+void Injector::restart_owner() { impl_->restart_owner(""); }
+void Injector::reset() { impl_->reset(); }
+
+}  // namespace holdfast::sim

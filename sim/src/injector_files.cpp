@@ -1,0 +1,92 @@
+// Faults at the calls to the file system.
+#include <algorithm>
+#include <utility>
+
+#include "injector_impl.hpp"
+
+namespace holdfast::sim {
+
+struct Injector::Impl::Files final : FileBackend {
+  Impl& injector;
+
+  explicit Files(Impl& impl) : injector(impl) {}
+
+  [[nodiscard]] FileBackend& below() const { return injector.below_files; }
+
+  Error told(const FaultPoint& point, const std::string& path) {
+    injector.fire(point, Origin::file_system, point.code, path);
+    return file_failure(point.call, point.code, path);
+  }
+
+  Result<std::string> read(const std::string& path, std::uint64_t bytes_max) override {
+    const Arrival arrival = injector.arrive(Call::file_read);
+    if (arrival.dead) return dead_file(Call::file_read, path);
+    if (arrival.fault != nullptr && arrival.fault->kind == FaultKind::before) return told(*arrival.fault, path);
+    auto answer = below().read(path, bytes_max);
+    if (arrival.fault != nullptr && answer && !answer->empty()) {  // a short read
+      answer->resize(arrival.fault->arg % answer->size());
+      injector.fire(*arrival.fault, Origin::core, 0, path);
+    }
+    injector.leave(arrival);
+    return answer;
+  }
+
+  Status write(const std::string& path, const std::string& bytes) override {
+    const Arrival arrival = injector.arrive(Call::file_write);
+    const FaultPoint* point = arrival.fault;
+    const auto write_prefix = [&] {
+      static_cast<void>(below().write(path, bytes.substr(0, std::min<std::uint64_t>(point->arg, bytes.size()))));
+    };
+    if (arrival.dead) {
+      if (point != nullptr && point->arg != 0) write_prefix();
+      return dead_file(Call::file_write, path);
+    }
+    if (point != nullptr) {
+      if (point->kind == FaultKind::part) write_prefix();
+      if (point->kind == FaultKind::lost) static_cast<void>(below().write(path, bytes));
+      return told(*point, path);
+    }
+    auto answer = below().write(path, bytes);
+    injector.leave(arrival);
+    return answer;
+  }
+
+  Status sync(const std::string& path) override {
+    return call(Call::file_sync, path, [&] { return below().sync(path); });
+  }
+
+  Status rename(const std::string& from, const std::string& to) override {
+    const Arrival arrival = injector.arrive(Call::file_rename);
+    if (arrival.dead) {
+      if (arrival.fault != nullptr && arrival.fault->arg % 2 == 1) static_cast<void>(below().rename(from, to));
+      return dead_file(Call::file_rename, from);
+    }
+    return proceed(arrival, from, [&] { return below().rename(from, to); });
+  }
+
+  Status remove(const std::string& path) override {
+    return call(Call::file_remove, path, [&] { return below().remove(path); });
+  }
+
+  template <class Through>
+  Status call(Call which, const std::string& path, Through&& through) {
+    const Arrival arrival = injector.arrive(which);
+    if (arrival.dead) return dead_file(which, path);
+    return proceed(arrival, path, std::forward<Through>(through));
+  }
+
+  template <class Through>
+  Status proceed(const Arrival& arrival, const std::string& path, Through&& through) {
+    if (arrival.fault != nullptr) {
+      if (arrival.fault->kind == FaultKind::lost) static_cast<void>(through());
+      return told(*arrival.fault, path);
+    }
+    Status answer = through();
+    injector.leave(arrival);
+    return answer;
+  }
+};
+
+std::unique_ptr<FileBackend> Injector::Impl::make_files() { return std::make_unique<Files>(*this); }
+
+}  // namespace holdfast::sim

@@ -20,10 +20,10 @@ struct FaultTally {
 
 struct RunContext {
   fakes::VirtualClock& clock;
-  EventLog log;
-  Verdicts verdicts;
-  MarkCounts marks;
-  FaultTally faults;
+  EventLog log{};
+  Verdicts verdicts{};
+  MarkCounts marks{};
+  FaultTally faults{};
   std::uint64_t runtime_calls = 0;  // across the top seam; a batch is one
 
   std::uint32_t step = 0;  // id of the step being executed; kDrainStep in phase two

@@ -260,7 +260,15 @@ Status check_choice(const std::string& where, const Choice& choice) {
   return {};
 }
 
-// Faults and choices: each at a step that is there, one at a place.
+// What cannot happen twice at one call. Events (late, gone, evict, death) may come on top of a fate, and the copies of
+// a batch take one choice.
+int slot_of(const FaultPoint& fault) {
+  const bool fate = fault.kind == FaultKind::before || fault.kind == FaultKind::lost || fault.kind == FaultKind::part;
+  return fate ? 0 : static_cast<int>(fault.kind);
+}
+int slot_of(const Choice& choice) { return choice.call == Call::copy_batch ? 0 : static_cast<int>(choice.kind); }
+
+// Faults and choices: each at a step that is there, none where another one is.
 template <class Item, class Check>
 Status check_points(const Trace& trace, std::string_view section, const std::vector<Item>& items, std::size_t items_max,
                     Check&& check) {
@@ -272,11 +280,7 @@ Status check_points(const Trace& trace, std::string_view section, const std::vec
     const std::string where = fmt::format("$.{}[{}]", section, i);
     if (!ids.contains(items[i].step)) return refuse(where + ".step", fmt::format("there is no step {}", items[i].step));
     if (Status status = check(where, items[i]); !status) return status;
-    int slot = 0;
-    if constexpr (std::is_same_v<Item, Choice>) {
-      if (items[i].call != Call::copy_batch) slot = static_cast<int>(items[i].kind);
-    }
-    if (!places.emplace(items[i].step, items[i].call, items[i].nth, slot).second)
+    if (!places.emplace(items[i].step, items[i].call, items[i].nth, slot_of(items[i])).second)
       return refuse(where, "another one is at the same place");
   }
   return {};

@@ -1,0 +1,277 @@
+#include "trace_author.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "holdfast/core/cuda_runtime.hpp"
+#include "holdfast/core/fluxon_runtime.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+constexpr std::size_t kPathsMax = 12;
+
+// How a ring of a path of some chunks comes to lie at the path's end.
+enum class RingShape : std::uint8_t { full_length, exactly_full, just_rolled, deep_rolled, wide_sink, not_dividing };
+constexpr std::uint32_t kRingShapeCount = 6;
+
+struct RingDraw {
+  Geometry geometry;
+  std::uint32_t chunks = 0;  // of a path
+};
+
+RingDraw draw_ring(Rng& rng) {
+  const auto below = [&](std::uint32_t bound) { return static_cast<std::uint32_t>(rng.below(bound)); };
+  RingDraw draw;
+  Geometry& g = draw.geometry;
+  const auto shape = static_cast<RingShape>(below(kRingShapeCount));
+  const bool at_least_two = shape == RingShape::just_rolled || shape == RingShape::not_dividing;
+  g.frames_per_chunk = at_least_two ? 2 + below(2) : 1 + below(3);
+  g.full_length = shape == RingShape::full_length;
+  draw.chunks = 3 + below(3);
+  const std::uint32_t c = g.frames_per_chunk;
+  switch (shape) {
+    case RingShape::full_length:
+      g.ring_frames = draw.chunks * c;
+      g.sink_frames = below(2);
+      break;
+    case RingShape::exactly_full:
+      g.ring_frames = draw.chunks * c;
+      g.sink_frames = below(c + 1);
+      break;
+    case RingShape::just_rolled:
+      g.ring_frames = draw.chunks * c - 1;
+      g.sink_frames = below(c + 1);
+      break;
+    case RingShape::deep_rolled:
+      g.frames_per_chunk = 1 + below(2);
+      g.sink_frames = below(2);
+      g.ring_frames = g.sink_frames + g.frames_per_chunk + below(2);
+      draw.chunks = std::clamp<std::uint32_t>(2 * g.ring_frames / g.frames_per_chunk + 1, 4, 7);
+      break;
+    case RingShape::wide_sink:
+      g.sink_frames = c + 1 + below(c);
+      g.ring_frames = g.sink_frames + c + below(c);
+      draw.chunks = 4 + below(2);
+      break;
+    case RingShape::not_dividing:
+      g.sink_frames = below(3);
+      g.ring_frames = g.sink_frames + c + 1;
+      draw.chunks = 4 + below(2);
+      break;
+  }
+  return draw;
+}
+
+}  // namespace
+
+TraceAuthor::TraceAuthor(std::uint64_t seed, const Profile& profile)
+    : profile_(profile), rng_(seed), trace_(fmt::format("seed {} of {}", seed, profile.name)) {
+  trace_.trace().seed = seed;
+}
+
+void TraceAuthor::begin() {
+  Trace& trace = trace_.trace();
+  trace.in_memory_store = chance(profile_.in_memory_store);
+  trace.checksums = one_in(4);
+  const std::uint64_t pieces = 1 + rng_.below(4);
+  const bool tight = chance(profile_.tight_segment);
+  trace.grant_bytes = (tight ? 64ULL << 10 : 512ULL << 10) / pieces / kSlotAlignment * kSlotAlignment;
+  trace.segment_bytes = trace.grant_bytes * pieces;
+  if (one_in(3)) trace.capacity_bytes = trace.segment_bytes * rng_.between(2, 6) / 8 / kSlotAlignment * kSlotAlignment;
+
+  const std::uint32_t geometries = one_in(4) ? 2 : 1;
+  for (std::uint32_t i = 0; i < geometries; ++i) {
+    auto [geometry, chunks] = draw_ring(rng_);
+    geometry.n_layers = static_cast<std::uint32_t>(1 + rng_.below(3));
+    geometry.frame_tokens = static_cast<std::uint32_t>(1 + rng_.below(2));
+    const std::uint64_t sizes = 1 + rng_.below(3);
+    geometry.kv_token_bytes.clear();
+    for (std::uint64_t size = 0; size < sizes; ++size)
+      geometry.kv_token_bytes.push_back(static_cast<std::uint32_t>(rng_.between(2, 20) * 16));
+    if (!one_in(4)) geometry.latent_bytes = static_cast<std::uint32_t>(rng_.between(4, 40) * 16);
+    geometry.timesteps = static_cast<std::uint32_t>(1 + rng_.below(4));
+    if (one_in(6)) geometry.break_even_k = 2;
+    Path path;
+    path.world = 1;
+    path.geometry = trace_.geometry(geometry);
+    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) path.actions.push_back(fresh_action());
+    paths_.push_back(path);
+    if (one_in(4)) {
+      path.world = 2;
+      paths_.push_back(path);
+    }
+  }
+  const bool trouble = profile_.faults && chance(profile_.registration_trouble);
+  if (trouble || one_in(4)) {
+    const Id step = trace_.warm_up();
+    if (trouble) registration_trouble(step);
+  }
+  continue_on(paths_.front());
+}
+
+void TraceAuthor::play_all() {
+  const std::uint64_t episodes = rng_.between(profile_.episodes_min, profile_.episodes_max);
+  for (std::uint64_t i = 0; i < episodes; ++i) play(static_cast<Episode>(rng_.weighted(profile_.weights)));
+}
+
+Trace TraceAuthor::finish() {
+  const auto by_place = [](const auto& a, const auto& b) {
+    return std::tie(a.step, a.call, a.nth, a.kind) < std::tie(b.step, b.call, b.nth, b.kind);
+  };
+  Trace trace = trace_.finish();
+  std::ranges::sort(trace.faults, by_place);
+  std::ranges::sort(trace.choices, by_place);
+  return trace;
+}
+
+TraceAuthor::Path& TraceAuthor::known_path() { return paths_[rng_.below(paths_.size())]; }
+
+std::string TraceAuthor::fresh_action() {
+  const std::uint32_t number = actions_made_ / 2;
+  const std::uint32_t form = actions_made_++;
+  if (form % 9 == 7) return fmt::format("{{\"move\":\"left\",\"speed\":{}}}", number);
+  return form % 2 == 0 ? fmt::format("{}", number) : fmt::format("\"{}\"", number);
+}
+
+TraceAuthor::Path TraceAuthor::fork_of(const Path& known, std::uint32_t keep, std::uint32_t fresh) {
+  Path path = known;
+  path.actions.resize(keep);
+  path.written = std::min(keep, known.written);
+  for (std::uint32_t i = 0; i < fresh; ++i) path.actions.push_back(fresh_action());
+  return path;
+}
+
+TraceAuthor::Path TraceAuthor::fresh_path(std::uint32_t* keep) {
+  const Path& known = known_path();
+  *keep = static_cast<std::uint32_t>(rng_.below(std::min(known.written + 1, known.chunks())));
+  const std::uint32_t fresh = known.chunks() - *keep;
+  return fork_of(known, *keep, std::min(fresh, static_cast<std::uint32_t>(1 + rng_.below(2))));
+}
+
+TraceAuthor::Id TraceAuthor::open(const Path& path) {
+  if (last_session_ != 0 && one_in(2)) trace_.close(last_session_);
+  last_path_ = path;
+  last_session_ = trace_.open({.world = path.world, .geometry = path.geometry, .actions = path.actions});
+  return last_session_;
+}
+
+TraceAuthor::Id TraceAuthor::generate(Id session) {
+  const Id step = trace_.generate(session);
+  choices(step, true);
+  stray_fault(step, {Call::local_fast_put_start, Call::copy_batch, Call::stream_synchronize,
+                     Call::local_fast_put_commit, Call::commit_wait, Call::commit_wait, Call::pointer_attributes});
+  return step;
+}
+
+TraceAuthor::Id TraceAuthor::resume(Id session) {
+  const Id step = trace_.resume(session);
+  choices(step, false);
+  stray_fault(step, {Call::get_start, Call::get_transfer, Call::copy_batch, Call::stream_synchronize,
+                     Call::release_views, Call::cancel_get_transfer});
+  return step;
+}
+
+void TraceAuthor::write_on(Id session, const Path& path, std::uint32_t from) {
+  for (std::uint32_t chunk = from; chunk < path.chunks(); ++chunk) generate(session);
+  remember(path, path.chunks());
+}
+
+void TraceAuthor::remember(const Path& path, std::uint32_t written) {
+  const auto same = std::ranges::find_if(paths_, [&](const Path& known) {
+    return known.world == path.world && known.geometry == path.geometry && known.actions == path.actions;
+  });
+  if (same != paths_.end()) {
+    same->written = std::max(same->written, written);
+    return;
+  }
+  if (paths_.size() >= kPathsMax) paths_.erase(paths_.begin() + static_cast<std::ptrdiff_t>(rng_.below(kPathsMax)));
+  paths_.push_back(path);
+  paths_.back().written = written;
+}
+
+TraceAuthor::Id TraceAuthor::continue_on(const Path& path) {
+  const Path copy = path;
+  const Id session = open(copy);
+  if (copy.written > 0 || one_in(4)) resume(session);
+  // A chunk too many is skipped; it finds out whether all that was written is still there.
+  const std::uint32_t from = copy.written > 0 && one_in(3) ? copy.written - 1 : copy.written;
+  write_on(session, copy, from);
+  return session;
+}
+
+void TraceAuthor::forget_sessions() { last_session_ = 0; }
+
+std::uint32_t TraceAuthor::kv_groups(const Path& path) {
+  const Geometry& geometry = geometry_of(path);
+  std::set<std::uint32_t> sizes;
+  for (std::uint32_t value = 0; value < 2 * geometry.n_layers; ++value)
+    sizes.insert(geometry.kv_token_bytes[value % geometry.kv_token_bytes.size()]);
+  return static_cast<std::uint32_t>(sizes.size());
+}
+
+std::uint32_t TraceAuthor::registration_pieces() {
+  return static_cast<std::uint32_t>(trace_.trace().segment_bytes / trace_.trace().grant_bytes);
+}
+
+void TraceAuthor::fault(Id step, Call call, std::uint32_t nth, FaultKind kind, std::int32_t code, std::uint64_t arg,
+                        bool persistent) {
+  if (!profile_.faults) return;
+  trace_.fault({step, call, nth, kind, code, arg, persistent});
+}
+
+void TraceAuthor::any_fault(Id step, Call call, std::uint32_t nth) {
+  if (!profile_.faults) return;
+  // A dead context or client ends most of what follows, and an empty store starts it anew: they are for few.
+  const bool drastic = one_in(12);
+  std::vector<const LegalFault*> candidates;
+  for (const LegalFault& legal : legal_faults()) {
+    const bool is_drastic =
+        legal.kind == FaultKind::gone || legal.code == static_cast<std::int32_t>(CudaErrc::illegal_address);
+    if (legal.call == call && legal.kind != FaultKind::death && is_drastic == drastic) candidates.push_back(&legal);
+  }
+  if (candidates.empty()) return;
+  const LegalFault& legal = *candidates[rng_.below(candidates.size())];
+  const std::uint64_t arg = legal.kind == FaultKind::late ? late_ns(call) : rng_.below(1 << 16);
+  fault(step, call, nth, legal.kind, legal.code, arg);
+}
+
+void TraceAuthor::stray_fault(Id step, std::initializer_list<Call> calls) {
+  if (!chance(profile_.stray_fault)) return;
+  any_fault(step, any_of(calls), static_cast<std::uint32_t>(rng_.below(3)));
+}
+
+void TraceAuthor::choices(Id step, bool commits) {
+  if (!chance(profile_.choice)) return;
+  const auto nth = static_cast<std::uint32_t>(rng_.below(2));
+  if (commits && one_in(3)) {
+    trace_.choice({step, Call::local_fast_put_commit, nth, ChoiceKind::route_after,
+                   any_of<std::uint64_t>({0, kMillisecond, kSecond, 20 * kSecond})});
+    return;
+  }
+  const auto kind = any_of(
+      {ChoiceKind::copy_at_submit, ChoiceKind::copy_after_calls, ChoiceKind::copy_split, ChoiceKind::copy_order});
+  const std::uint64_t arg = kind == ChoiceKind::copy_after_calls ? rng_.below(4) : rng_.below(1 << 16);
+  trace_.choice({step, Call::copy_batch, nth, kind, arg});
+}
+
+std::uint64_t TraceAuthor::late_ns(Call call) {
+  constexpr std::uint64_t kLittle = kMillisecond;
+  switch (call) {
+    case Call::local_fast_put_start:
+      return any_of<std::uint64_t>({kLittle, 3 * kSecond, 29 * kSecond});
+    case Call::commit_wait:
+      return any_of<std::uint64_t>({kLittle, 3 * kSecond, 11 * kSecond, 61 * kSecond});
+    case Call::get_transfer:
+      return any_of<std::uint64_t>({kLittle, 5 * kSecond, 361 * kSecond});
+    case Call::stream_synchronize:
+      return one_in(12) ? 21 * kMinute : any_of<std::uint64_t>({kLittle, 5 * kSecond, 70 * kSecond});
+    default:
+      return any_of<std::uint64_t>({kLittle, kSecond, 30 * kSecond});
+  }
+}
+
+}  // namespace holdfast::sim

@@ -40,6 +40,16 @@ std::uint64_t elements(std::span<const std::int64_t> shape) {
   return product;
 }
 
+std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? kTooLarge : sum;
+}
+
+std::uint64_t chunk_bytes(const Layout& layout, std::span<const std::int64_t> token_shape) {
+  const std::uint64_t tokens = std::uint64_t{layout.chunk_size} * layout.frame_tokens;
+  return times(tokens, times(elements(token_shape), dtype_bytes(layout.kv_dtype)));
+}
+
 Error refused(std::string detail) { return make_error(Errc::invalid_argument, "layout", std::move(detail)); }
 
 Status validate_tensor(std::string_view name, std::span<const std::int64_t> shape, std::string_view dtype) {
@@ -78,6 +88,10 @@ Status Layout::validate() const {
   if (frame_tokens == 0) return refused("frame_tokens is 0");
   if (Status kv = validate_tensor("kv", kv_shape, kv_dtype); !kv) return kv;
   if (Status kv = validate_value("KV", kv_value_bytes()); !kv) return kv;
+  for (std::size_t i = 0; i < mixed_kv_shapes.size(); ++i) {
+    if (Status kv = validate_tensor("mixed_kv", mixed_kv_shapes[i], kv_dtype); !kv) return kv;
+    if (Status kv = validate_value("KV", value_bytes(i)); !kv) return kv;
+  }
   if (latent_shape.empty() != latent_dtype.empty()) {
     return refused("latent_shape and latent_dtype are given together or not at all");
   }
@@ -86,20 +100,27 @@ Status Layout::validate() const {
   return validate_value("latent", latent_bytes());
 }
 
-std::uint64_t Layout::frame_bytes() const {
-  return times(frame_tokens, times(elements(kv_shape), dtype_bytes(kv_dtype)));
+std::uint64_t Layout::kv_value_bytes() const { return chunk_bytes(*this, kv_shape); }
+
+std::uint64_t Layout::value_bytes(std::size_t index) const {
+  return mixed_kv_shapes.empty() ? kv_value_bytes()
+                                 : chunk_bytes(*this, mixed_kv_shapes[index % mixed_kv_shapes.size()]);
 }
 
-std::uint64_t Layout::kv_value_bytes() const { return times(chunk_size, frame_bytes()); }
-
-std::uint64_t Layout::blob_bytes() const { return times(std::uint64_t{2} * n_layers, kv_value_bytes()); }
+std::uint64_t Layout::blob_bytes() const {
+  const std::uint64_t values = std::uint64_t{2} * n_layers;
+  if (mixed_kv_shapes.empty()) return times(values, kv_value_bytes());
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < values; ++i) sum = plus(sum, value_bytes(i));
+  return sum;
+}
 
 std::uint64_t Layout::latent_bytes() const {
   return has_latent() ? times(elements(latent_shape), dtype_bytes(latent_dtype)) : 0;
 }
 
 nlohmann::json Layout::to_config() const {
-  return {
+  nlohmann::json config = {
       {"storage_format", storage_format},
       {"n_layers", n_layers},
       {"kv_shape", kv_shape},
@@ -109,6 +130,8 @@ nlohmann::json Layout::to_config() const {
       {"chunk_size", chunk_size},
       {"frame_tokens", frame_tokens},
   };
+  if (!mixed_kv_shapes.empty()) config["mixed_kv_shapes"] = mixed_kv_shapes;
+  return config;
 }
 
 }  // namespace holdfast

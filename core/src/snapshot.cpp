@@ -16,6 +16,8 @@
 namespace holdfast {
 namespace {
 
+constexpr std::uint64_t kSlotBytesMax = 1ULL << 52;
+
 constexpr std::uint64_t kChecksumSeed = 0;
 constexpr std::size_t kMembersMax = 16;
 constexpr int kDepthMax = 2;
@@ -299,7 +301,7 @@ class Decoder {
     if (reader.has_object("kv")) {
       node.blob_ready = true;
       node.blob.nbytes = reader.number("kv.bytes", kSumBytesMax - sum_bytes_);
-      node.blob.value_bytes = reader.number("kv.value_bytes", node.blob.nbytes);
+      node.blob.slot_bytes = reader.number("kv.slot_bytes", kSlotBytesMax);
       node.blob.n_layers =
           static_cast<std::uint32_t>(reader.number("kv.layers", std::numeric_limits<std::uint32_t>::max()));
       sum_bytes_ += node.blob.nbytes;
@@ -358,8 +360,8 @@ void append_node(std::string& out, const TopologyItem& item, const std::vector<T
   out += '"';
   const auto at_end = std::back_inserter(out);
   if (const BlobState& blob = node.blob(); blob.ready) {
-    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{},\"value_bytes\":{}}}", blob.nbytes, blob.n_layers,
-                   blob.value_bytes);
+    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{},\"slot_bytes\":{}}}", blob.nbytes, blob.n_layers,
+                   blob.slot_bytes);
   }
   if (const SkeletonState& skeleton = node.skeleton(); skeleton.ready) {
     fmt::format_to(at_end, ",\"latent\":{{\"bytes\":{}}}", skeleton.nbytes);
@@ -421,7 +423,7 @@ void restore_snapshot(const Snapshot& snapshot, Nanos now_ns, Forest& forest) {
     }
     if (record->blob_ready) {
       forest.restore_blob(*node, {.nbytes = record->blob.nbytes,
-                                  .value_bytes = record->blob.value_bytes,
+                                  .slot_bytes = record->blob.slot_bytes,
                                   .n_layers = record->blob.n_layers,
                                   .committed_at_ns = now_ns});
     }

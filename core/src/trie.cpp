@@ -300,7 +300,7 @@ bool Forest::make_blob_ready(Node& node, const BlobRecord& record, bool confirme
   if (node.blob_.ready) return false;
   if (node.blob_.present) count_handle(node, false);
   node.blob_ = {.nbytes = record.nbytes,
-                .value_bytes = record.value_bytes,
+                .slot_bytes = record.slot_bytes,
                 .committed_at_ns = record.committed_at_ns,
                 .n_layers = record.n_layers,
                 .present = true,

@@ -24,6 +24,9 @@ struct Layout {
   std::string storage_format{kStorageFormat};
   std::uint32_t n_layers = 0;
   std::vector<std::int64_t> kv_shape;  // of one token: heads, head size
+  // Where K and V, or the layers, differ: the shapes that values take in turn, in key order (L0:k, L0:v, L1:k, ...).
+  // Empty: all are of kv_shape.
+  std::vector<std::vector<std::int64_t>> mixed_kv_shapes;
   std::string kv_dtype = "bfloat16";
   std::vector<std::int64_t> latent_shape;  // of one chunk; empty: no latents are kept
   std::string latent_dtype;                // empty exactly when the shape is
@@ -33,8 +36,8 @@ struct Layout {
   [[nodiscard]] Status validate() const;
 
   [[nodiscard]] bool has_latent() const { return !latent_shape.empty(); }
-  [[nodiscard]] std::uint64_t frame_bytes() const;     // one frame's part of a KV value
-  [[nodiscard]] std::uint64_t kv_value_bytes() const;  // one K or V value of one chunk
+  [[nodiscard]] std::uint64_t kv_value_bytes() const;  // one K or V value of one chunk, of kv_shape
+  [[nodiscard]] std::uint64_t value_bytes(std::size_t index) const;  // of the value at this place in key order
   [[nodiscard]] std::uint64_t blob_bytes() const;      // all K and V values of one chunk
   [[nodiscard]] std::uint64_t latent_bytes() const;    // 0 when no latents are kept
 

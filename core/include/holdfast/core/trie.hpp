@@ -34,7 +34,7 @@ class Namespace;
 // What is known of a chunk's K and V values.
 struct BlobState {
   std::uint64_t nbytes = 0;       // all values together
-  std::uint64_t value_bytes = 0;  // one value
+  std::uint64_t slot_bytes = 0;   // what they take from a segment
   Nanos committed_at_ns = 0;
   std::uint32_t n_layers = 0;
   bool present = false;    // a handle exists: there may be bytes in the store
@@ -54,7 +54,7 @@ struct SkeletonState {
 
 struct BlobRecord {
   std::uint64_t nbytes = 0;
-  std::uint64_t value_bytes = 0;
+  std::uint64_t slot_bytes = 0;
   std::uint32_t n_layers = 0;
   Nanos committed_at_ns = 0;
 };

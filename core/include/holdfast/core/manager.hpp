@@ -1,0 +1,497 @@
+// The manager: which chunks are ready, what they cost, and how they get into and out of a store. One per process and
+// namespace writer.
+//
+// Order: nothing is ready before the store said "stored" or "adopted"; a blob is withdrawn before its first value is
+// removed; references are taken in the same step as the check that a path is ready.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "holdfast/core/owned_snapshots.hpp"
+#include "holdfast/core/path_lease.hpp"
+#include "holdfast/core/snapshot.hpp"
+#include "holdfast/core/tier_store.hpp"
+#include "holdfast/core/trie.hpp"
+#include "holdfast/core/world.hpp"
+
+namespace holdfast {
+
+struct ManagerOptions {
+  std::uint64_t capacity_bytes = 0;  // of slots; 0 = no limit
+  std::uint64_t hash_seed = 0;
+  TrieListener* listener = nullptr;  // outlives the manager
+  std::size_t pump_removals_max = 1024;
+  std::size_t pump_evictions_max = 64;
+};
+
+enum class IngestVerdict : std::uint8_t { stored, adopted, already_ready, elsewhere, none };
+
+struct IngestReceipt {
+  Node* node = nullptr;
+  IngestVerdict latent = IngestVerdict::none;  // none: the layout has no latents
+  IngestVerdict kv = IngestVerdict::none;
+};
+
+struct EvictReceipt {
+  bool evicted = false;  // false: there was no blob
+  std::uint64_t freed_bytes = 0;
+};
+
+struct ManagerCounts {
+  ForestCounts forest;
+  std::uint64_t accounted_bytes = 0;  // slot bytes of blobs, latents, unsettled keys and quarantined plans
+  std::uint64_t unsettled = 0;
+  std::uint64_t quarantined = 0;
+  RegistryCounts registry;
+};
+
+// How a manager reaches its store: a PathTierStore as it is, any other by owned snapshots.
+template <Runtime Rt, class Store>
+struct StoreAccess {
+  using Type = OwnedSnapshots<Rt, Store>;
+};
+template <Runtime Rt, PathTierStore Store>
+struct StoreAccess<Rt, Store> {
+  using Type = Store&;
+};
+
+// Works over a PathTierStore as it is, and over a TensorTierStore by owned snapshots. Thread-safe; no lock is held
+// across a call of the runtime.
+template <Runtime Rt, class Store>
+class Manager final : public PathReferences {
+ public:
+  static constexpr bool kDirect = PathTierStore<Store>;
+  static_assert(kDirect || TensorTierStore<Store>);
+  using Access = typename StoreAccess<Rt, Store>::Type;
+
+  // `runtime` and `store` outlive it.
+  Manager(Rt& runtime, Store& store, const ManagerOptions& options)
+    requires(kDirect)
+      : runtime_(runtime), options_(options), store_(store), mutex_(runtime.sync), forest_(forest_options(options)) {}
+  // `staging` too; see OwnedSnapshots.
+  Manager(Rt& runtime, Store& store, const HostRange& staging, const ManagerOptions& options)
+    requires(!kDirect)
+      : runtime_(runtime),
+        options_(options),
+        store_(runtime, store, staging),
+        mutex_(runtime.sync),
+        forest_(forest_options(options)) {}
+
+  // A session's world; the layout's and ring's own errors. Ends with close.
+  Result<Namespace*> open(const WorldSpec& spec) {
+    if (Status valid = validate_world(spec); !valid) return std::move(valid.error());
+    const std::scoped_lock lock(mutex_);
+    layouts_.insert_or_assign(spec.root, spec.layout);
+    return &forest_.open_namespace({spec.root, spec.ring.sink_chunks()});
+  }
+  void close(Namespace& world) {
+    const std::scoped_lock lock(mutex_);
+    forest_.close_namespace(world);
+  }
+
+  // The longest path whose blobs, and latents where the layout has them, are ready, with references on its window.
+  // Empty below break-even. LayoutMismatch when a record differs from the layout: nothing may be copied.
+  Result<PathLease> lookup(Namespace& world, const WorldSpec& spec, std::span<const std::string_view> actions) {
+    const std::scoped_lock lock(mutex_);
+    Node* node = forest_.lookup(world, actions);
+    while (!node->is_virtual_root() && node->matched_chunks() > spec.ring.max_chunks()) node = node->parent();
+    std::vector<Node*> chain(node->matched_chunks());
+    for (; !node->is_virtual_root(); node = node->parent()) chain[static_cast<std::size_t>(node->depth())] = node;
+    if (spec.layout.has_latent()) {
+      const auto missing =
+          std::find_if(chain.begin(), chain.end(), [](const Node* link) { return !link->skeleton().ready; });
+      chain.erase(missing, chain.end());
+    }
+    if (chain.empty() || chain.size() < spec.break_even_k) return PathLease();
+    std::vector<Node*> window;
+    for (const std::uint32_t depth : spec.ring.window_path(static_cast<std::uint32_t>(chain.size()))) {
+      window.push_back(chain[depth]);
+    }
+    if (Status agrees = check_records(spec.layout, chain, window); !agrees) return std::move(agrees.error());
+    forest_.acquire(window);
+    return PathLease(*this, std::move(chain), std::move(window));
+  }
+  void release_references(std::span<Node* const> nodes) override {
+    const std::scoped_lock lock(mutex_);
+    forest_.release(nodes);
+  }
+
+  // The latents of every chunk of the path into `targets`, one per chunk.
+  ReadOutcome restore_latents(const PathLease& path, const Layout& layout, std::span<const DeviceTensor> targets,
+                              StreamRef stream, Absorbed& absorbed) {
+    if (targets.size() != path.chain().size()) {
+      return {ReadVerdict::failed, false,
+              make_error(Errc::invalid_argument, "restore_latents", "one target per chunk")};
+    }
+    KeyBatch keys;
+    std::vector<ReadCopy> copies;
+    for (std::size_t i = 0; i < path.chain().size(); ++i) {
+      keys.add_latent(path.chain()[i]->key());
+      copies.push_back({i, 0, i, 0, layout.latent_bytes()});
+    }
+    const std::vector<std::uint64_t> value_bytes(copies.size(), layout.latent_bytes());
+    const std::vector<std::uint32_t> groups(copies.size(), 1);
+    return store_.restore({keys.keys(), value_bytes, groups, targets, copies}, stream, absorbed);
+  }
+
+  // The values of the path's window into the ring's tensors. Confirms what it restored.
+  ReadOutcome restore_window(const PathLease& path, const WorldSpec& spec, std::span<const DeviceTensor> ring,
+                             StreamRef stream, Absorbed& absorbed) {
+    std::vector<std::uint32_t> depths;
+    KeyBatch keys;
+    for (const Node* node : path.window()) {
+      depths.push_back(static_cast<std::uint32_t>(node->depth()));
+      keys.add_chunk(node->key(), spec.layout.n_layers);
+    }
+    Result<std::vector<CopyRun>> runs = spec.ring.copy_runs(path.matched_chunks(), depths);
+    if (!runs) return {ReadVerdict::failed, false, with_suppressed(std::move(runs.error()), absorbed)};
+    const std::vector<std::uint64_t> of_chunk = value_lengths(spec.layout);
+    std::vector<std::uint64_t> value_bytes;
+    value_bytes.reserve(keys.size());
+    for (std::size_t i = 0; i < depths.size(); ++i)
+      value_bytes.insert(value_bytes.end(), of_chunk.begin(), of_chunk.end());
+    const std::vector<std::uint32_t> groups(depths.size(), static_cast<std::uint32_t>(of_chunk.size()));
+    const std::vector<ReadCopy> copies = window_copies(spec.layout, depths, *runs);
+    ReadOutcome outcome = store_.restore({keys.keys(), value_bytes, groups, ring, copies}, stream, absorbed);
+    if (outcome.verdict == ReadVerdict::restored) {
+      const std::scoped_lock lock(mutex_);
+      for (Node* node : path.window()) forest_.confirm_blob(*node);
+      for (Node* node : path.chain()) forest_.confirm_skeleton(*node);
+    }
+    return outcome;
+  }
+
+  // After an incomplete read: asks the store for each blob of the window and each latent of the path by itself, and
+  // withdraws exactly what is absent. A probe that fails withdraws nothing.
+  void withdraw_absent(const PathLease& path, const Layout& layout, Absorbed& absorbed) {
+    for (Node* node : path.window()) {
+      KeyBatch keys;
+      keys.add_chunk(node->key(), layout.n_layers);
+      if (absent(keys.keys(), absorbed)) drop_blob(*node, layout);
+    }
+    if (!layout.has_latent()) return;
+    for (Node* node : path.chain()) {
+      KeyBatch keys;
+      keys.add_latent(node->key());
+      if (absent(keys.keys(), absorbed)) drop_latent(*node);
+    }
+  }
+
+  // Stores a chunk: its latent first, then its K and V in key order. What is ready already is not moved again. An error
+  // says that the chunk is not cached, or only in part; the node exists all the same, so that a session can go on.
+  Result<IngestReceipt> ingest(Node& parent, std::string_view action, const Layout& layout,
+                               std::span<const DeviceTensor> values, const DeviceTensor& latent, StreamRef stream,
+                               Absorbed& absorbed) {
+    IngestReceipt receipt;
+    {
+      const std::scoped_lock lock(mutex_);
+      receipt.node = forest_.get_or_create(parent, action);
+      forest_.touch(*receipt.node);
+      if (receipt.node->being_written()) {
+        receipt.kv = IngestVerdict::elsewhere;
+        receipt.latent = layout.has_latent() ? IngestVerdict::elsewhere : IngestVerdict::none;
+        return receipt;
+      }
+      forest_.set_being_written(*receipt.node, true);
+    }
+    Status stored = ingest_latent(receipt, layout, latent, stream, absorbed);
+    if (stored) stored = ingest_values(receipt, layout, values, stream, absorbed);
+    const std::scoped_lock lock(mutex_);
+    forest_.set_being_written(*receipt.node, false);
+    if (!stored) return std::move(stored.error());
+    return receipt;
+  }
+
+  // Removes the node's K and V, and keeps its latent and its place. No blob: a success that does nothing. InUse:
+  // pinned, referenced, being written. Unsettled: a key's outcome is open. RemoveFailed: the blob is not served any
+  // more, and its handle stays; pump() tries again.
+  Result<EvictReceipt> evict_blob(Node& node, Absorbed& absorbed) {
+    KeyBatch keys;
+    RemoveRequest request;
+    std::vector<std::uint64_t> value_bytes;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!node.blob().present) return EvictReceipt{};
+      if (Status evictable = forest_.check_evictable(node); !evictable) return std::move(evictable.error());
+      keys.add_chunk(node.key(), node.blob().n_layers);
+      if (store_.unsettled(keys.keys())) return make_error(Errc::unsettled, "evict_blob", "a key's outcome is open");
+      value_bytes = lengths_of(node);
+      request = {keys.keys(), value_bytes, node.blob().committed_at_ns};
+      forest_.withdraw_blob(node);
+      forest_.set_being_written(node, true);
+    }
+    RemoveOutcome removed = store_.remove(request, absorbed);
+    const std::scoped_lock lock(mutex_);
+    forest_.set_being_written(node, false);
+    if (!removed.failures.empty()) {
+      evicting_.push_back(node.key());
+      Error error = make_error(Errc::remove_failed, "evict_blob",
+                               fmt::format("{} of {} values", removed.failures.size(), keys.size()));
+      error.causes = std::move(removed.failures);
+      return with_suppressed(std::move(error), absorbed);
+    }
+    const std::uint64_t freed = forget_blob(node);
+    return EvictReceipt{true, freed};
+  }
+
+  // Evicts least recently used blobs until `bytes` are free of the capacity. OutOfRoom when that is not possible.
+  Result<EvictReceipt> make_room(std::uint64_t bytes, Absorbed& absorbed) {
+    EvictReceipt receipt;
+    if (options_.capacity_bytes == 0) return receipt;
+    // Each turn evicts a blob, or withdraws one whose removal failed: there are no more turns than blobs.
+    while (accounted_bytes() + bytes > options_.capacity_bytes) {
+      Node* victim = next_victim();
+      if (victim == nullptr) {
+        return with_suppressed(
+            make_error(Errc::out_of_room, "make_room",
+                       fmt::format("{} bytes are needed, {} of {} are held, and nothing can be evicted", bytes,
+                                   accounted_bytes(), options_.capacity_bytes)),
+            absorbed);
+      }
+      Result<EvictReceipt> evicted = evict_blob(*victim, absorbed);
+      if (!evicted) {
+        absorbed.push_back(std::move(evicted.error()));
+        continue;
+      }
+      receipt.evicted = true;
+      receipt.freed_bytes += evicted->freed_bytes;
+    }
+    return receipt;
+  }
+
+  // Periodic work: settles what is due, and tries failed evictions again. Gives the number of keys settled. Errors are
+  // moved to `errors`; what they belong to stays queued.
+  std::uint32_t pump(std::vector<Error>& errors) {
+    const std::uint32_t settled = store_.pump(options_.pump_removals_max, errors);
+    std::vector<NodeKey> evicting;
+    {
+      const std::scoped_lock lock(mutex_);
+      const std::size_t turns = std::min(evicting_.size(), options_.pump_evictions_max);
+      evicting.assign(evicting_.begin(), evicting_.begin() + static_cast<std::ptrdiff_t>(turns));
+      evicting_.erase(evicting_.begin(), evicting_.begin() + static_cast<std::ptrdiff_t>(turns));
+    }
+    Absorbed absorbed;
+    for (const NodeKey& key : evicting) retry_eviction(key, absorbed, errors);
+    errors.insert(errors.end(), std::make_move_iterator(absorbed.begin()), std::make_move_iterator(absorbed.end()));
+    return settled;
+  }
+
+  template <FileSystem F>
+  Status save(F& files, const std::string& path) {
+    std::string bytes;
+    {
+      const std::scoped_lock lock(mutex_);
+      bytes = encode_snapshot(forest_);
+    }
+    return write_snapshot(files, path, bytes);
+  }
+  // Adds what the snapshot knows; a missing file adds nothing. After an error nothing was added.
+  template <FileSystem F>
+  Status load(F& files, const std::string& path) {
+    Result<Snapshot> snapshot = read_snapshot(files, path);
+    if (!snapshot) return std::move(snapshot.error());
+    const std::scoped_lock lock(mutex_);
+    // Another process's clock: as far as we know, the last commits were just submitted.
+    restore_snapshot(*snapshot, runtime_.clock.now_ns(), forest_);
+    held_bytes_ = 0;
+    for (Namespace* world : forest_.namespaces()) {
+      for (const Node* node : forest_.nodes_of(*world)) held_bytes_ += held_by(*node);
+    }
+    return {};
+  }
+
+  Status warm_up(Absorbed& absorbed) { return store_.warm_up(absorbed); }
+  void device_torn_down(std::vector<Error>& errors) { store_.device_torn_down(errors); }
+  Status shut_down() { return store_.shut_down(); }
+
+  [[nodiscard]] std::uint64_t accounted_bytes() const {
+    const std::uint64_t in_doubt = store_.held_bytes();
+    const std::scoped_lock lock(mutex_);
+    return held_bytes_ + in_doubt;
+  }
+  [[nodiscard]] ManagerCounts counts() const {
+    ManagerCounts counts;
+    counts.accounted_bytes = accounted_bytes();
+    counts.unsettled = store_.unsettled_keys();
+    counts.quarantined = store_.quarantined();
+    counts.registry = store_.registry_counts();
+    const std::scoped_lock lock(mutex_);
+    counts.forest = forest_.counts();
+    return counts;
+  }
+  [[nodiscard]] Node* find(const NodeKey& key) const {
+    const std::scoped_lock lock(mutex_);
+    return forest_.find(key);
+  }
+
+ private:
+  static ForestOptions forest_options(const ManagerOptions& options) { return {options.hash_seed, options.listener}; }
+
+  static Status check_records(const Layout& layout, std::span<Node* const> chain, std::span<Node* const> window) {
+    for (const Node* node : window) {
+      if (node->blob().nbytes != layout.blob_bytes() || node->blob().n_layers != layout.n_layers) {
+        return make_error(
+            Errc::layout_mismatch, "lookup",
+            fmt::format("chunk {} was stored with {} bytes in {} layers, the layout has {} in {}", node->depth(),
+                        node->blob().nbytes, node->blob().n_layers, layout.blob_bytes(), layout.n_layers));
+      }
+    }
+    for (const Node* node : chain) {
+      if (layout.has_latent() && node->skeleton().nbytes != layout.latent_bytes()) {
+        return make_error(Errc::layout_mismatch, "lookup",
+                          fmt::format("the latent of chunk {} was stored with {} bytes, the layout has {}",
+                                      node->depth(), node->skeleton().nbytes, layout.latent_bytes()));
+      }
+    }
+    return {};
+  }
+
+  // The lengths of a node's values, in key order. Without its layout (restored, and no session yet): as if all equal.
+  std::vector<std::uint64_t> lengths_of(const Node& node) const {
+    const std::size_t values = std::size_t{2} * node.blob().n_layers;
+    if (const auto layout = layouts_.find(node.world().root_key()); layout != layouts_.end()) {
+      std::vector<std::uint64_t> lengths = value_lengths(layout->second);
+      if (layout->second.blob_bytes() == node.blob().nbytes && lengths.size() == values) return lengths;
+    }
+    return std::vector<std::uint64_t>(values, node.blob().nbytes / std::max<std::size_t>(values, 1));
+  }
+
+  static std::uint64_t held_by(const Node& node) {
+    return (node.blob().present ? node.blob().slot_bytes : 0) +
+           (node.skeleton().ready ? slot_bytes(node.skeleton().nbytes) : 0);
+  }
+
+  std::uint64_t forget_blob(Node& node) {
+    const std::uint64_t freed = node.blob().slot_bytes;
+    forest_.forget_blob(node);
+    held_bytes_ -= freed;
+    return freed;
+  }
+
+  Node* next_victim() {
+    const std::scoped_lock lock(mutex_);
+    return forest_.least_recent_evictable([](const Node& node) { return node.blob().ready; });
+  }
+
+  bool absent(Keys keys, Absorbed& absorbed) {
+    Result<bool> present = store_.probe(keys, absorbed);
+    if (!present) absorbed.push_back(std::move(present.error()));
+    return present && !*present;
+  }
+
+  // A blob that the store lost, perhaps in part: the rest of it must not stay.
+  void drop_blob(Node& node, const Layout& layout) {
+    KeyBatch keys;
+    keys.add_chunk(node.key(), layout.n_layers);
+    const std::vector<std::uint64_t> value_bytes = value_lengths(layout);
+    const std::scoped_lock lock(mutex_);
+    if (!node.blob().present) return;
+    store_.queue_removal({keys.keys(), value_bytes, node.blob().committed_at_ns});
+    forget_blob(node);
+  }
+  void drop_latent(Node& node) {
+    const std::scoped_lock lock(mutex_);
+    if (!node.skeleton().ready) return;
+    held_bytes_ -= slot_bytes(node.skeleton().nbytes);
+    forest_.withdraw_skeleton(node);
+  }
+
+  Status ensure_room(std::uint64_t slot_bytes_needed, Absorbed& absorbed) {
+    if (options_.capacity_bytes == 0 || accounted_bytes() + slot_bytes_needed <= options_.capacity_bytes) return {};
+    if (Result<EvictReceipt> room = make_room(slot_bytes_needed, absorbed); !room) return std::move(room.error());
+    return {};
+  }
+
+  static IngestVerdict verdict_of(PutVerdict verdict) {
+    switch (verdict) {
+      case PutVerdict::stored:
+        return IngestVerdict::stored;
+      case PutVerdict::adopted:
+        return IngestVerdict::adopted;
+      case PutVerdict::elsewhere:
+        break;
+    }
+    return IngestVerdict::elsewhere;
+  }
+
+  Status ingest_latent(IngestReceipt& receipt, const Layout& layout, const DeviceTensor& latent, StreamRef stream,
+                       Absorbed& absorbed) {
+    if (!layout.has_latent()) return {};
+    Node& node = *receipt.node;
+    receipt.latent = IngestVerdict::already_ready;
+    if (node.skeleton().ready) return {};
+    if (latent.bytes != layout.latent_bytes()) {
+      return make_error(Errc::layout_mismatch, "ingest", "the latent's length is not the layout's");
+    }
+    if (Status room = ensure_room(slot_bytes(latent.bytes), absorbed); !room) return room;
+    KeyBatch keys;
+    keys.add_latent(node.key());
+    Result<PutReceipt> put = store_.put(keys.keys(), std::span(&latent, 1), stream, absorbed);
+    if (!put) return std::move(put.error());
+    receipt.latent = verdict_of(put->verdict);
+    if (put->verdict == PutVerdict::elsewhere) return {};
+    const std::scoped_lock lock(mutex_);
+    held_bytes_ += slot_bytes(latent.bytes);
+    forest_.set_skeleton_ready(node, {latent.bytes, put->committed_ns});
+    return {};
+  }
+
+  Status ingest_values(IngestReceipt& receipt, const Layout& layout, std::span<const DeviceTensor> values,
+                       StreamRef stream, Absorbed& absorbed) {
+    Node& node = *receipt.node;
+    receipt.kv = IngestVerdict::already_ready;
+    if (node.blob().ready) return {};
+    const std::vector<std::uint64_t> value_bytes = value_lengths(layout);
+    const bool fits = std::equal(values.begin(), values.end(), value_bytes.begin(), value_bytes.end(),
+                                 [](const DeviceTensor& tensor, std::uint64_t bytes) { return tensor.bytes == bytes; });
+    if (!fits) return make_error(Errc::layout_mismatch, "ingest", "the values' lengths are not the layout's");
+    // An eviction that failed left a handle: what is still there must go first.
+    if (node.blob().present) drop_blob(node, layout);
+    const std::uint64_t slots = slot_bytes_of(value_bytes);
+    if (Status room = ensure_room(slots, absorbed); !room) return room;
+    KeyBatch keys;
+    keys.add_chunk(node.key(), layout.n_layers);
+    Result<PutReceipt> put = store_.put(keys.keys(), values, stream, absorbed);
+    if (!put) return std::move(put.error());
+    receipt.kv = verdict_of(put->verdict);
+    if (put->verdict == PutVerdict::elsewhere) return {};
+    const std::scoped_lock lock(mutex_);
+    held_bytes_ += slots;
+    forest_.set_blob_ready(node, {layout.blob_bytes(), slots, layout.n_layers, put->committed_ns});
+    return {};
+  }
+
+  void retry_eviction(const NodeKey& key, Absorbed& absorbed, std::vector<Error>& errors) {
+    Node* node = find(key);
+    if (node == nullptr || !node->blob().present || node->blob().ready) return;
+    Result<EvictReceipt> evicted = evict_blob(*node, absorbed);
+    if (evicted) return;
+    if (!evicted.error().is(Errc::remove_failed)) {
+      const std::scoped_lock lock(mutex_);
+      evicting_.push_back(key);
+    }
+    errors.push_back(std::move(evicted.error()));
+  }
+
+  Rt& runtime_;
+  const ManagerOptions options_;
+  Access store_;
+  mutable typename Rt::SyncType::Mutex mutex_;
+  // Guarded by mutex_:
+  Forest forest_;
+  std::map<NodeKey, Layout> layouts_;  // by root, of every world that a session has opened
+  std::vector<NodeKey> evicting_;      // evictions to be tried again
+  std::uint64_t held_bytes_ = 0;       // slot bytes of handles and ready latents
+};
+
+}  // namespace holdfast

@@ -1,0 +1,57 @@
+// A matched path of the trie, with references on what a resume needs, so that eviction leaves it alone.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "holdfast/core/trie.hpp"
+
+namespace holdfast {
+
+// Whoever takes references gives them back, under its own lock.
+class PathReferences {
+ public:
+  virtual ~PathReferences() = default;
+  virtual void release_references(std::span<Node* const> nodes) = 0;
+};
+
+// Move-only; lets go of its references on every path. The holder outlives it.
+class PathLease {
+ public:
+  PathLease() = default;
+  // References on every node of `window` have been taken.
+  PathLease(PathReferences& holder, std::vector<Node*> chain, std::vector<Node*> window)
+      : holder_(&holder), chain_(std::move(chain)), window_(std::move(window)) {}
+  PathLease(PathLease&& other) noexcept
+      : holder_(std::exchange(other.holder_, nullptr)),
+        chain_(std::move(other.chain_)),
+        window_(std::move(other.window_)) {}
+  PathLease& operator=(PathLease&& other) noexcept {
+    if (this != &other) {
+      release();
+      holder_ = std::exchange(other.holder_, nullptr);
+      chain_ = std::move(other.chain_);
+      window_ = std::move(other.window_);
+    }
+    return *this;
+  }
+  ~PathLease() { release(); }
+
+  void release() {
+    if (holder_ != nullptr) std::exchange(holder_, nullptr)->release_references(window_);
+  }
+
+  [[nodiscard]] std::uint32_t matched_chunks() const { return static_cast<std::uint32_t>(chain_.size()); }
+  // Every matched node, by depth.
+  [[nodiscard]] const std::vector<Node*>& chain() const { return chain_; }
+  // The nodes whose values the ring needs, oldest first.
+  [[nodiscard]] const std::vector<Node*>& window() const { return window_; }
+
+ private:
+  PathReferences* holder_ = nullptr;
+  std::vector<Node*> chain_;
+  std::vector<Node*> window_;
+};
+
+}  // namespace holdfast

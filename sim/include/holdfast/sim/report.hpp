@@ -1,0 +1,85 @@
+// What a campaign, a replay or a workload found, as one value; and as report.json, junit.xml and report.html.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/core/result.hpp"
+#include "holdfast/sim/backend_factory.hpp"
+#include "holdfast/sim/campaign.hpp"
+
+namespace holdfast::sim {
+
+inline constexpr std::string_view kReportSchema = "holdfast-report/1";
+std::string_view program_version();
+
+// The exit status of the program.
+enum class ExitStatus : int { held = 0, violated = 1, bad_usage = 2, harness_failed = 3, skipped = 77 };
+
+struct ReportViolation {
+  FailureKind kind{};
+  std::optional<Invariant> invariant;  // of a violation
+  std::uint64_t seed = 0;
+  std::optional<std::uint32_t> step;
+  std::string call;
+  std::string message;
+  std::optional<Nanos> at_ns;  // virtual
+  std::string trace;           // relative to the report; empty = none was written
+  std::string reproduce;       // one command
+};
+// "sync-before-commit", "crash", "hang", "divergence".
+std::string_view what_broke(const ReportViolation& violation);
+
+struct WorkloadFigures {
+  std::uint64_t requests = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t hit_blocks = 0;
+  std::uint64_t capacity_bytes = 0;   // 0 = no limit
+  std::uint64_t footprint_bytes = 0;  // of all different blocks
+};
+
+struct Report {
+  std::string command;  // what runs it again, whatever the number of jobs
+  std::string backend = "fake";
+  std::string profile;  // or the scenario's, trace's or workload's name
+  std::vector<RuntimeInfo> runtimes;
+  SeedRange seeds;
+  Shard shard;
+  CampaignResult result;
+  std::vector<Invariant> disabled;
+  bool marks_required = false;
+  std::optional<WorkloadFigures> workload;
+  std::string gate_failure;                 // of a scenario with a gate: what did not come out; empty = all did
+  std::vector<ReportViolation> violations;  // bounded; result.violated has them all
+};
+
+// The violations of a result, at most `per_seed_max` of one seed, with the command that reproduces each.
+// `reproduce` gives the command, `trace` the file, for a seed.
+struct ViolationSources {
+  std::function<std::string(const SeedFailure&)> trace;
+  std::function<std::string(const SeedFailure&)> reproduce;
+};
+std::vector<ReportViolation> list_violations(const CampaignResult& result, const ViolationSources& sources);
+
+// Marks that are not rare and were never reached.
+std::vector<Mark> missing_marks(const MarkCounts& marks);
+ExitStatus verdict_of(const Report& report);
+// "held", "violated", "harness failed"; one line that says why.
+std::string verdict_line(const Report& report);
+
+std::string report_json(const Report& report);
+std::string junit_xml(const Report& report);
+std::string report_html(const Report& report);
+// The table at the end of a run, within 100 columns.
+std::string summary_text(const Report& report, bool colour);
+// "fluxon  fake owner 0.1.0": a line for each runtime in use.
+std::string runtimes_text(const std::vector<RuntimeInfo>& runtimes);
+
+// report.json, junit.xml and report.html in `directory`, which is there.
+Status write_report(const std::string& directory, const Report& report);
+
+}  // namespace holdfast::sim

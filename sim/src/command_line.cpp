@@ -1,0 +1,219 @@
+#include "command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <filesystem>
+#include <set>
+
+#include "holdfast/sim/files.hpp"
+#include "holdfast/sim/progress.hpp"
+#include "holdfast/sim/text.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+namespace options = boost::program_options;
+
+std::vector<std::string> option_names(const CommandSpec& spec) {
+  std::vector<std::string> names{"--help"};
+  for (const OptionSpec& option : spec.options) names.push_back("--" + option.name);
+  return names;
+}
+
+const OptionSpec* spec_of(const CommandSpec& spec, const std::string& name) {
+  const auto found = std::find_if(spec.options.begin(), spec.options.end(),
+                                  [&](const OptionSpec& option) { return option.name == name; });
+  return found == spec.options.end() ? nullptr : &*found;
+}
+
+options::options_description description_of(const CommandSpec& spec) {
+  options::options_description description;
+  description.add_options()("help,h", "this text");
+  for (const OptionSpec& option : spec.options) {
+    if (option.kind == OptionSpec::Kind::flag) {
+      description.add_options()(option.name.c_str(), option.help.c_str());
+    } else {
+      description.add_options()(option.name.c_str(), options::value<std::vector<std::string>>(), option.help.c_str());
+    }
+  }
+  return description;
+}
+
+// Traces of an earlier run into the same directory would pass for this one's.
+void remove_old_traces(const std::string& directory) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t digits = name.find_first_not_of("0123456789");
+    if (digits != 0 && digits != std::string::npos && name.substr(digits) == ".trace.json") {
+      std::filesystem::remove(entry.path(), error);
+    }
+  }
+}
+
+constexpr std::size_t kTracesMax = 100;
+
+}  // namespace
+
+std::string help_text(const CommandSpec& spec) {
+  std::string text = fmt::format("usage: holdfast {} {}\n\n{}\n\noptions:\n", spec.name, spec.usage,
+                                 wrapped(spec.about, kTextWidth, 0));
+  Table table({Table::Align::left, Table::Align::left});
+  for (const OptionSpec& option : spec.options) {
+    table.add({fmt::format("--{}{}{}", option.name, option.argument.empty() ? "" : " ", option.argument), option.help});
+  }
+  table.add({"--help", "this text"});
+  text += table.text(2);
+  if (!spec.examples.empty()) text += "\nexamples:\n";
+  for (const auto& [what, line] : spec.examples) text += fmt::format("  # {}\n  {}\n", what, line);
+  return text;
+}
+
+Result<Arguments> Arguments::parse(const CommandSpec& spec, const std::vector<std::string>& words) {
+  const std::string place = "holdfast " + spec.name;
+  const auto unknown = [&](const std::string& word) {
+    return bad_input(place,
+                     fmt::format("there is no option '{}'{}", printable(word), did_you_mean(word, option_names(spec))));
+  };
+  Arguments arguments;
+  try {
+    namespace style = options::command_line_style;
+    const auto parsed = options::command_line_parser(words)
+                            .options(description_of(spec))
+                            .style(style::unix_style & ~style::allow_guessing & ~style::allow_sticky)
+                            .allow_unregistered()
+                            .run();
+    for (const auto& option : parsed.options) {
+      if (option.unregistered) return unknown(option.original_tokens.at(0));
+      if (option.position_key >= 0) {
+        const std::string& word = option.value.at(0);
+        if (spec.operand.empty()) {
+          return bad_input(place, fmt::format("takes no operand, but was given '{}'", printable(word)));
+        }
+        if (arguments.operand_) {
+          return bad_input(place, fmt::format("takes one {}, but was given '{}' and '{}'", spec.operand,
+                                              printable(*arguments.operand_), printable(word)));
+        }
+        arguments.operand_ = word;
+        continue;
+      }
+      const OptionSpec* known = spec_of(spec, option.string_key);
+      std::vector<std::string>& values = arguments.values_[option.string_key];
+      if (!values.empty() && (known == nullptr || known->kind != OptionSpec::Kind::repeated)) {
+        return bad_input(place, fmt::format("--{} is said twice; say it once", option.string_key));
+      }
+      values.push_back(option.value.empty() ? std::string() : option.value.at(0));
+    }
+  } catch (const options::error& error) {
+    return bad_input(place, printable(error.what()));
+  }
+  return arguments;
+}
+
+std::optional<std::string> Arguments::value(const std::string& name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) return std::nullopt;
+  return found->second.front();
+}
+
+std::vector<std::string> Arguments::values(const std::string& name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? std::vector<std::string>() : found->second;
+}
+
+OptionSpec disable_option() {
+  return {"disable", OptionSpec::Kind::repeated, "INVARIANT",
+          "switch a check off; may be repeated. The report says so, and nothing else of that invariant"};
+}
+OptionSpec out_option() { return {"out", OptionSpec::Kind::value, "DIR", std::string(kOutHelp)}; }
+OptionSpec quiet_option() { return {"quiet", OptionSpec::Kind::flag, "", "no progress on standard error"}; }
+OptionSpec hang_limit_option() {
+  return {"hang-limit", OptionSpec::Kind::value, "TIME", "real time after which one run counts as hung (default 60s)"};
+}
+
+Result<std::vector<Invariant>> disabled_of(const Arguments& arguments) {
+  std::vector<Invariant> disabled;
+  for (const std::string& name : arguments.values("disable")) {
+    const auto invariant = invariant_named(name);
+    if (!invariant) {
+      std::vector<std::string> names;
+      for (std::size_t i = 0; i < kInvariantCount; ++i) names.emplace_back(name_of(static_cast<Invariant>(i)));
+      return bad_input("--disable", fmt::format("there is no invariant '{}'{} (holdfast list invariants)",
+                                                printable(name), did_you_mean(name, names)));
+    }
+    if (std::find(disabled.begin(), disabled.end(), *invariant) == disabled.end()) disabled.push_back(*invariant);
+  }
+  return disabled;
+}
+
+Result<Nanos> hang_limit_of(const Arguments& arguments) {
+  const auto text = arguments.value("hang-limit");
+  return text ? parse_duration("--hang-limit", *text) : Result<Nanos>(kMinute);
+}
+
+std::string disable_words(const std::vector<Invariant>& disabled) {
+  std::string words;
+  for (const Invariant invariant : disabled) words += fmt::format(" --disable {}", name_of(invariant));
+  return words;
+}
+
+void print_start(const Report& report) {
+  fmt::print("holdfast {}, backend {}\n{}", program_version(), report.backend, runtimes_text(report.runtimes));
+  for (const Invariant invariant : report.disabled) {
+    fmt::print("WARNING: {} is SWITCHED OFF (--disable)\n", name_of(invariant));
+  }
+  std::fflush(stdout);
+}
+
+Status carry_out(const CampaignJob& job, Report& report) {
+  if (!job.out.empty()) {
+    // Before the work, so that a directory that cannot be had is known now.
+    if (auto status = make_directory(job.out + "/failures"); !status) {
+      return bad_input("--out", explain(status.error()));
+    }
+    remove_old_traces(job.out + "/failures");
+  }
+  Progress progress(stderr, progress_style(stderr, job.quiet));
+  auto result = run_campaign(job.options, make_production_system, job.source,
+                             [&](const CampaignProgress& now) { progress.update(now); });
+  progress.finish();
+  if (!result) return result.error();
+  report.result = std::move(*result);
+
+  std::set<std::uint64_t> written;
+  if (!job.out.empty()) {
+    for (const SeedFailure& failure : report.result.failures) {
+      if (!failure.has_trace || written.size() >= kTracesMax || written.contains(failure.seed)) continue;
+      const std::string path = fmt::format("{}/failures/{}.trace.json", job.out, failure.seed);
+      if (auto status = write_output_file(path, write_trace(job.source(failure.seed))); !status) return status;
+      written.insert(failure.seed);
+    }
+  }
+  ViolationSources sources;
+  sources.trace = [&](const SeedFailure& failure) {
+    return written.contains(failure.seed) ? fmt::format("failures/{}.trace.json", failure.seed) : std::string();
+  };
+  sources.reproduce = [&](const SeedFailure& failure) {
+    const std::string words =
+        written.contains(failure.seed)
+            ? fmt::format("holdfast replay {}",
+                          shell_word(fmt::format("{}/failures/{}.trace.json", job.out, failure.seed)))
+            : job.replay_words(failure.seed);
+    return words + disable_words(report.disabled);
+  };
+  report.violations = list_violations(report.result, sources);
+  return {};
+}
+
+Result<ExitStatus> conclude(const std::string& out, const Report& report) {
+  if (!out.empty()) {
+    if (auto status = write_report(out, report); !status) return status.error();
+  }
+  fmt::print("\n{}", summary_text(report, may_colour(stdout)));
+  if (!out.empty()) fmt::print("report: {}/report.html\n", printable(out));
+  return verdict_of(report);
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,92 @@
+// Parsing of one command's options, the same for all commands; and what commands share.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/core/result.hpp"
+#include "holdfast/sim/campaign.hpp"
+#include "holdfast/sim/report.hpp"
+
+namespace holdfast::sim {
+
+struct OptionSpec {
+  enum class Kind : std::uint8_t { flag, value, repeated };
+  std::string name;  // without the dashes
+  Kind kind = Kind::value;
+  std::string argument;  // "N", "FILE"; empty for a flag
+  std::string help;
+};
+
+struct CommandSpec {
+  std::string name;
+  std::string summary;  // one line, for the list of commands
+  std::string usage;    // what follows the command's name
+  std::string about;    // a paragraph that teaches
+  std::vector<OptionSpec> options;
+  std::vector<std::pair<std::string, std::string>> examples;  // what for, command line
+  std::string operand;                                        // "FILE"; empty when the command takes none
+};
+
+// Every command has --help.
+std::string help_text(const CommandSpec& spec);
+
+class Arguments {
+ public:
+  // Bad input for what is unknown (with the nearest names), said twice, or lacks its value.
+  static Result<Arguments> parse(const CommandSpec& spec, const std::vector<std::string>& words);
+
+  [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
+  [[nodiscard]] std::optional<std::string> value(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> values(const std::string& name) const;
+  [[nodiscard]] const std::optional<std::string>& operand() const { return operand_; }
+
+ private:
+  std::map<std::string, std::vector<std::string>> values_;
+  std::optional<std::string> operand_;
+};
+
+// Each gives the exit status. An error of Errc::invalid_argument is bad usage or input; any other a failure of the
+// harness.
+using CommandMain = Result<ExitStatus> (*)(const Arguments&);
+struct Command {
+  CommandSpec spec;
+  CommandMain main;
+};
+Command run_command();
+Command replay_command();
+Command workload_command();
+Command list_command();
+
+// ---- What several commands take.
+inline constexpr std::string_view kOutHelp =
+    "write report.json, report.html, junit.xml and failures/SEED.trace.json to DIR";
+OptionSpec disable_option();
+OptionSpec out_option();
+OptionSpec quiet_option();
+OptionSpec hang_limit_option();
+Result<std::vector<Invariant>> disabled_of(const Arguments& arguments);
+Result<Nanos> hang_limit_of(const Arguments& arguments);
+// " --disable X" for each.
+std::string disable_words(const std::vector<Invariant>& disabled);
+
+// Runs a campaign of the report's seeds with progress on standard error, fills `report` with what it found, writes
+// the traces of what failed and the reports to `out` (when not empty), and prints the summary.
+struct CampaignJob {
+  CampaignOptions options;
+  TraceSource source;
+  std::string out;
+  bool quiet = false;
+  // The command that runs one seed again when there is no trace file.
+  std::function<std::string(std::uint64_t seed)> replay_words;
+};
+Status carry_out(const CampaignJob& job, Report& report);
+// Writes the reports to `out` (when not empty), prints the summary and gives the exit status.
+Result<ExitStatus> conclude(const std::string& out, const Report& report);
+// "fluxon fake owner ..." and what is switched off, loudly.
+void print_start(const Report& report);
+
+}  // namespace holdfast::sim

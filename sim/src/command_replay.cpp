@@ -1,0 +1,137 @@
+// holdfast replay: one trace again.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <limits>
+
+#include "command_line.hpp"
+#include "holdfast/sim/files.hpp"
+#include "holdfast/sim/generator.hpp"
+#include "holdfast/sim/text.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using Kind = OptionSpec::Kind;
+
+CommandSpec spec() {
+  CommandSpec spec;
+  spec.name = "replay";
+  spec.summary = "run one trace again: a file that a failure left behind, or a seed";
+  spec.usage = "FILE | --seed N [--profile NAME] [options]";
+  spec.about =
+      "Replaying a trace gives the same event log, byte for byte, on any machine; the log hash shows it. Each replay "
+      "runs twice, the second time with another layout of memory, hash order and locale, and says when the two differ. "
+      "The trace runs in a child process, so that a crash has a verdict too; under a debugger, follow the child ('set "
+      "follow-fork-mode child' in gdb) and give a long --hang-limit.";
+  spec.operand = "FILE";
+  spec.options = {
+      {"seed", Kind::value, "N", "the trace that today's generator makes of seed N"},
+      {"profile", Kind::value, "NAME", "of --seed (default 'default'; holdfast list profiles)"},
+      {"log", Kind::flag, "", "print the event log"},
+      {"steps", Kind::flag, "", "print a line after each step, as it happens"},
+      {"write", Kind::value, "FILE", "first write the trace to FILE"},
+      {"perturb", Kind::value, "N", "run with perturbation N, then with N+1 (default 0, which changes nothing)"},
+      hang_limit_option(),
+      disable_option(),
+  };
+  spec.examples = {
+      {"what a campaign left behind", "holdfast replay out/failures/17.trace.json --steps"},
+      {"a seed, with everything that happened", "holdfast replay --seed 17 --log"},
+      {"the trace of a seed, to be edited", "holdfast replay --seed 17 --write 17.trace.json"},
+  };
+  return spec;
+}
+
+Result<Trace> trace_of(const Arguments& arguments) {
+  const auto seed_text = arguments.value("seed");
+  const auto& file = arguments.operand();
+  if (file && seed_text) return bad_input("holdfast replay", "takes a FILE or --seed N, not both");
+  if (!file && !seed_text) return bad_input("holdfast replay", "wants a trace FILE, or --seed N");
+  if (file) {
+    if (arguments.has("profile")) return bad_input("--profile", "belongs to --seed; a trace file has its own content");
+    const TraceLimits limits;
+    auto text = read_input_file(*file, limits.file_bytes_max);
+    if (!text) return text.error();
+    auto trace = read_trace(*text, *file, limits);
+    // Whatever its code, what the reader refuses is bad input.
+    if (!trace) return bad_input("holdfast replay", explain(trace.error()));
+    return trace;
+  }
+  auto seed = parse_count("--seed", *seed_text, 1, std::numeric_limits<std::uint64_t>::max() / 2);
+  if (!seed) return seed.error();
+  const std::string name = arguments.value("profile").value_or("default");
+  const Profile* profile = profile_named(name);
+  if (profile == nullptr) {
+    std::vector<std::string> names;
+    for (const Profile& known : profiles()) names.emplace_back(known.name);
+    return bad_input("--profile", fmt::format("there is no profile '{}'{} (holdfast list profiles)", printable(name),
+                                              did_you_mean(name, names)));
+  }
+  return generate(*seed, *profile);
+}
+
+Result<ExitStatus> replay_main(const Arguments& arguments) {
+  auto trace = trace_of(arguments);
+  if (!trace) return trace.error();
+  CampaignJob job;
+  job.quiet = true;
+  auto hang_limit = hang_limit_of(arguments);
+  if (!hang_limit) return hang_limit.error();
+  auto disabled = disabled_of(arguments);
+  if (!disabled) return disabled.error();
+  if (const auto text = arguments.value("perturb")) {
+    auto number = parse_count("--perturb", *text, 0, 1'000'000'000);
+    if (!number) return number.error();
+    job.options.perturbation = *number;
+  }
+  if (const auto file = arguments.value("write")) {
+    if (auto status = write_output_file(*file, write_trace(*trace)); !status) {
+      return bad_input("--write", explain(status.error()));
+    }
+    fmt::print("trace written to {}\n", printable(*file));
+  }
+  const bool plain_seed = trace->seed < std::numeric_limits<std::uint64_t>::max() / 2;
+  const std::uint64_t seed = plain_seed ? trace->seed : 0;
+  job.options.seeds = {seed, seed};
+  job.options.hang_limit_ns = *hang_limit;
+  job.options.recheck = {1, 1};
+  job.options.recheck_perturbation = job.options.perturbation + 1;
+  job.options.keep_results = true;
+  job.options.run.disabled = *disabled;
+  job.options.run.keep_log = arguments.has("log");
+  if (arguments.has("steps")) {
+    job.options.run.on_step = [](const std::string& line) {
+      std::fputs((printable(line) + "\n").c_str(), stdout);
+      std::fflush(stdout);
+    };
+  }
+  job.source = [&](std::uint64_t) { return *trace; };
+  const std::string command = arguments.operand() ? fmt::format("holdfast replay {}", shell_word(*arguments.operand()))
+                                                  : fmt::format("holdfast replay --seed {} --profile {}", seed,
+                                                                arguments.value("profile").value_or("default"));
+  job.replay_words = [&](std::uint64_t) { return command; };
+
+  Report report;
+  report.command = command + disable_words(*disabled);
+  report.profile = printable(trace->name);
+  report.runtimes = probe_fake_backend().runtimes;
+  report.seeds = job.options.seeds;
+  report.disabled = *disabled;
+  print_start(report);
+  fmt::print("trace: {}\n", report.profile);
+  std::fflush(stdout);
+  if (auto status = carry_out(job, report); !status) return status.error();
+  for (const SeedResult& result : report.result.results) {
+    for (const std::string& line : result.run.log) fmt::print("{}\n", printable(line));
+    // Of this run alone, so that it can be compared with what a file or another machine says.
+    report.result.log_hash = result.run.log_hash;
+  }
+  return conclude({}, report);
+}
+
+}  // namespace
+
+Command replay_command() { return {spec(), replay_main}; }
+
+}  // namespace holdfast::sim

@@ -1,0 +1,116 @@
+#include "holdfast/sim/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "holdfast/sim/files.hpp"
+#include "holdfast/sim/text.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+constexpr std::size_t kListedMax = 500;
+constexpr std::size_t kListedOfSeedMax = 4;
+constexpr std::size_t kMessageBytesMax = 8000;
+
+}  // namespace
+
+std::string_view program_version() { return HOLDFAST_VERSION; }
+
+BackendProbe probe_fake_backend() {
+  BackendProbe probe;
+  probe.usable = true;
+  const std::string version(program_version());
+  probe.runtimes.push_back({"fluxon", "fake owner", version, "", ""});
+  probe.runtimes.push_back({"cuda", "fake device", version, "", ""});
+  return probe;
+}
+
+std::string_view what_broke(const ReportViolation& violation) {
+  return violation.invariant ? name_of(*violation.invariant) : name_of(violation.kind);
+}
+
+std::vector<ReportViolation> list_violations(const CampaignResult& result, const ViolationSources& sources) {
+  std::vector<ReportViolation> list;
+  for (const SeedFailure& failure : result.failures) {
+    ReportViolation entry;
+    entry.kind = failure.kind;
+    entry.seed = failure.seed;
+    entry.trace = sources.trace(failure);
+    entry.reproduce = sources.reproduce(failure);
+    if (failure.kind != FailureKind::violation) {
+      entry.message = printable(failure.message, kMessageBytesMax);
+      list.push_back(entry);
+    }
+    for (std::size_t i = 0; i < std::min(failure.violations.size(), kListedOfSeedMax); ++i) {
+      const Violation& violation = failure.violations[i];
+      entry.invariant = violation.invariant;
+      entry.step = violation.step;
+      entry.call = printable(violation.call);
+      entry.message = printable(violation.message, kMessageBytesMax);
+      entry.at_ns = violation.at_ns;
+      list.push_back(entry);
+    }
+    if (list.size() >= kListedMax) break;
+  }
+  return list;
+}
+
+std::vector<Mark> missing_marks(const MarkCounts& marks) {
+  std::vector<Mark> missing;
+  for (std::size_t i = 0; i < kMarkCount; ++i) {
+    const auto mark = static_cast<Mark>(i);
+    if (marks.counts[i] == 0 && !is_rare(mark)) missing.push_back(mark);
+  }
+  return missing;
+}
+
+ExitStatus verdict_of(const Report& report) {
+  const CampaignResult& result = report.result;
+  if (result.diverged > 0) return ExitStatus::harness_failed;
+  if (!result.failures.empty() || !report.gate_failure.empty()) return ExitStatus::violated;
+  if (result.interrupted || result.seeds_run == 0) return ExitStatus::harness_failed;
+  if (report.marks_required && !missing_marks(result.marks).empty()) return ExitStatus::violated;
+  return ExitStatus::held;
+}
+
+std::string verdict_line(const Report& report) {
+  const CampaignResult& result = report.result;
+  std::uint64_t broken = 0;
+  std::uint64_t crashed = 0;
+  std::uint64_t hung = 0;
+  for (const SeedFailure& failure : result.failures) {
+    broken += failure.kind == FailureKind::violation ? 1 : 0;
+    crashed += failure.kind == FailureKind::crash ? 1 : 0;
+    hung += failure.kind == FailureKind::hang ? 1 : 0;
+  }
+  if (result.diverged > 0) return "HARNESS FAILED: a run is not deterministic";
+  if (!result.failures.empty()) {
+    std::string what;
+    const auto part = [&](std::uint64_t count, std::string_view words) {
+      if (count == 0) return;
+      what += what.empty() ? " " : ", ";
+      what += fmt::format("{} of {} {} {}", with_thousands(count), with_thousands(result.seeds_run),
+                          result.seeds_run == 1 ? "case" : "cases", words);
+    };
+    part(broken, "broke a promise");
+    part(crashed, "crashed");
+    part(hung, "hung");
+    return "VIOLATED:" + what;
+  }
+  if (!report.gate_failure.empty()) return "VIOLATED: " + report.gate_failure;
+  if (result.interrupted) return "HARNESS FAILED: interrupted before its end";
+  if (result.seeds_run == 0) return "HARNESS FAILED: nothing was run";
+  const std::size_t missing = report.marks_required ? missing_marks(result.marks).size() : 0;
+  if (missing > 0) return fmt::format("VIOLATED: {} required marks were never reached", missing);
+  return "HELD: no promise was broken";
+}
+
+Status write_report(const std::string& directory, const Report& report) {
+  if (auto status = write_output_file(directory + "/report.json", report_json(report)); !status) return status;
+  if (auto status = write_output_file(directory + "/junit.xml", junit_xml(report)); !status) return status;
+  return write_output_file(directory + "/report.html", report_html(report));
+}
+
+}  // namespace holdfast::sim

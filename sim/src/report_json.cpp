@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/sim/report.hpp"
+#include "holdfast/sim/text.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double seconds(Nanos length_ns) { return static_cast<double>(length_ns) / 1e9; }
+
+Json invariants_of(const Report& report) {
+  Json all = Json::object();
+  for (std::size_t i = 0; i < kInvariantCount; ++i) {
+    const auto invariant = static_cast<Invariant>(i);
+    all[std::string(name_of(invariant))] = {
+        {"checked", report.result.checked[i]},
+        {"violated", report.result.violated[i]},
+        {"disabled", std::find(report.disabled.begin(), report.disabled.end(), invariant) != report.disabled.end()},
+        {"promise", promise_of(invariant)}};
+  }
+  return all;
+}
+
+Json violations_of(const Report& report) {
+  Json all = Json::array();
+  for (const ReportViolation& violation : report.violations) {
+    Json entry = {{"invariant", what_broke(violation)}, {"kind", name_of(violation.kind)}, {"seed", violation.seed}};
+    if (!violation.step) {
+      entry["step"] = nullptr;
+    } else if (*violation.step == kDrainStep) {
+      entry["step"] = "drain";
+    } else {
+      entry["step"] = *violation.step;
+    }
+    entry["call"] = violation.call;
+    entry["message"] = violation.message;
+    entry["at_ns"] = violation.at_ns ? Json(*violation.at_ns) : Json();
+    entry["trace"] = violation.trace.empty() ? Json() : Json(violation.trace);
+    entry["reproduce"] = violation.reproduce;
+    all.push_back(std::move(entry));
+  }
+  return all;
+}
+
+Json faults_of(const FaultTally& faults) {
+  Json all = Json::object();
+  for (std::size_t call = 0; call < kCallCount; ++call) {
+    Json kinds = Json::object();
+    for (std::size_t kind = 0; kind < kFaultKindCount; ++kind) {
+      const std::uint64_t count = faults.fired[call][kind];
+      if (count > 0) kinds[std::string(name_of(static_cast<FaultKind>(kind)))] = count;
+    }
+    if (!kinds.empty()) all[std::string(name_of(static_cast<Call>(call)))] = std::move(kinds);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string report_json(const Report& report) {
+  const CampaignResult& result = report.result;
+  constexpr std::array<std::string_view, 4> kVerdicts{"held", "violated", "", "harness-failed"};
+  Json json = {{"schema", kReportSchema},
+               {"version", program_version()},
+               {"verdict", kVerdicts.at(static_cast<std::size_t>(verdict_of(report)))},
+               {"command", report.command},
+               {"backend", report.backend},
+               {"profile", report.profile}};
+  json["runtimes"] = Json::array();
+  for (const RuntimeInfo& runtime : report.runtimes) {
+    json["runtimes"].push_back({{"role", runtime.role},
+                                {"name", runtime.name},
+                                {"version", runtime.version},
+                                {"path", runtime.path},
+                                {"sha256", runtime.sha256}});
+  }
+  json["seeds"] = {{"first", report.seeds.first}, {"last", report.seeds.last}, {"run", result.seeds_run}};
+  json["shard"] = {{"index", report.shard.index}, {"count", report.shard.count}};
+  json["stopped"] = result.stopped.empty() ? Json() : Json(result.stopped);
+  json["steps"] = result.steps;
+  json["steps_skipped"] = result.steps_skipped;
+  json["runtime_calls"] = result.runtime_calls;
+  json["log_events"] = result.log_events;
+  json["log_hash"] = hex_text(result.log_hash);
+  json["wall_s"] = seconds(result.wall_ns);
+  json["virtual_s"] = seconds(result.virtual_ns);
+  json["chunks"] = {{"generated", result.chunks_generated}, {"hit", result.chunks_hit}, {"evicted", result.evictions}};
+  json["bytes"] = {{"to_host", result.bytes_to_host}, {"to_device", result.bytes_to_device}};
+  json["exempt_keys"] = result.exempt_keys;
+  json["invariants"] = invariants_of(report);
+  json["violations"] = violations_of(report);
+  json["gate_failure"] = report.gate_failure.empty() ? Json() : Json(report.gate_failure);
+  json["faults_fired"] = result.faults.total;
+  json["faults"] = faults_of(result.faults);
+  json["marks"] = Json::object();
+  json["rare_marks"] = Json::array();
+  for (std::size_t i = 0; i < kMarkCount; ++i) {
+    const auto mark = static_cast<Mark>(i);
+    json["marks"][std::string(name_of(mark))] = result.marks.counts[i];
+    if (is_rare(mark)) json["rare_marks"].push_back(name_of(mark));
+  }
+  json["marks_required"] = report.marks_required;
+  json["determinism"] = {{"rechecked", result.rechecked}, {"diverged", result.diverged}};
+  if (report.workload) {
+    const WorkloadFigures& figures = *report.workload;
+    json["workload"] = {{"requests", figures.requests},
+                        {"blocks", figures.blocks},
+                        {"hit_blocks", figures.hit_blocks},
+                        {"capacity_bytes", figures.capacity_bytes},
+                        {"footprint_bytes", figures.footprint_bytes}};
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace holdfast::sim

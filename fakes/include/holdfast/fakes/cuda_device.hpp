@@ -105,7 +105,7 @@ class FakeCuda final : public CudaBackend, public TimedActor {
   // dropped.
   void tear_down();
   // The process died: work in flight is dropped, registrations and events are gone. Streams and allocations belong to
-  // the engine and stay.
+  // the engine and stay, and so does a sticky error.
   void client_died();
 
   // ---- What the owner of host memory does.

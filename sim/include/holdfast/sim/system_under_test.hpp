@@ -86,7 +86,9 @@ struct SystemOptions {
   std::uint64_t grant_bytes = 0;     // registration pieces end on these
   std::uint64_t hash_seed = 0;       // must not show
   bool in_memory_store = false;
-  bool checksums = false;
+  // Host memory of the harness's, for a store that takes owned snapshots; used while the system lives.
+  std::uintptr_t staging_base = 0;
+  std::uint64_t staging_bytes = 0;
   std::string snapshot_path = "snapshot.json";
 };
 

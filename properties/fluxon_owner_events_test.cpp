@@ -1,0 +1,371 @@
+// What happens to the fake Fluxon owner without a call: time-outs, evictions, restarts, deaths; and its own runs.
+#include "fluxon_owner_fixture.hpp"
+#include "holdfast/fakes/fluxon_owner.hpp"
+#include "holdfast/fakes/mock_fluxon.hpp"
+
+namespace holdfast::fakes {
+namespace {
+
+using Fate = KeyChoice::Fate;
+using OwnerEventsTest = OwnerTest;
+
+// ---- Time-outs
+
+TEST_F(OwnerEventsTest, AHandleThatNeedsATransferTimesOut) {
+  store_and_route({"a"});
+  owner.choose_next_get_start({.needs_transfer = true, .failing_key_index = {}});
+  const GetHandle handle = look({"a"}).handle;
+  clock.advance_by(kHandleTimeout - 1);
+  EXPECT_EQ(owner.live_handles(), 1U);
+  clock.advance_by(1);
+  EXPECT_EQ(owner.live_handles(), 0U);
+  EXPECT_TRUE(owner.evict("a"));
+  EXPECT_EQ(errc_of(owner.get_transfer(handle, 1)), number(FluxonErrc::key_not_found));
+  EXPECT_EQ(errc_of(owner.cancel_get_transfer(handle)), number(FluxonErrc::invalid_argument)) << "consumed";
+}
+
+TEST_F(OwnerEventsTest, CancellingATimedOutHandleIsANoOp) {
+  owner.choose_next_get_start({.needs_transfer = true, .failing_key_index = {}});
+  const GetHandle handle = look({"a"}).handle;
+  clock.advance_by(kHandleTimeout);
+  EXPECT_TRUE(owner.cancel_get_transfer(handle).has_value());
+  EXPECT_EQ(errc_of(owner.cancel_get_transfer(handle)), number(FluxonErrc::invalid_argument));
+}
+
+TEST_F(OwnerEventsTest, AHandleWhosePrefixIsLocalNeverTimesOut) {
+  store({"a"});
+  const GetHandle handle = look({"a"}).handle;
+  clock.advance_by(100 * kHandleTimeout);
+  EXPECT_TRUE(owner.get_transfer(handle, 1).has_value());
+}
+
+TEST_F(OwnerEventsTest, AnExpiredPlanEndsWithItsAbort) {
+  const PlanPtr plan = start({"a"});
+  clock.advance_by(kPlanTimeout);
+  EXPECT_EQ(owner.live_plans(), 1U);
+  EXPECT_TRUE(owner.put_abort(plan).has_value());
+  expect_at_rest();
+}
+
+TEST_F(OwnerEventsTest, ASubmittedCommitHasNoPlanTimeOut) {
+  owner.choose_next_commit({.keys = {{Fate::stored_later, 0, kSettleBound}}, .route_after_ns = {}});
+  const PlanPtr plan = start({"a"});
+  clock.advance_by(kPlanTimeout - 1);
+  FluxonBackend::Future future = commit(plan);
+  EXPECT_EQ(future.wait(kSettleBound).value(), Codes{0});
+  EXPECT_EQ(state_of("a"), KeyState::local_visible);
+}
+
+// ---- Eviction
+
+TEST_F(OwnerEventsTest, OnlyRoutedKeysThatNobodyHoldsAreEvicted) {
+  store_and_route({"held", "free"});
+  store({"unrouted"});
+  start({"reserved"});
+  look({"held"});
+  EXPECT_EQ(owner.evictable_keys(), std::vector<std::string>{"free"});
+  for (const std::string_view key : {"held", "unrouted", "reserved", "absent"}) EXPECT_FALSE(owner.evict(key)) << key;
+  EXPECT_TRUE(owner.evict("free"));
+  EXPECT_EQ(look({"free"}).raw_prefix_hit_len, 0U);
+  EXPECT_TRUE(owner.evictable_keys().empty());
+}
+
+TEST_F(OwnerEventsTest, StoredKeysAreListedInTheOrderTheyWereStored) {
+  store({"c"});
+  owner.choose_next_commit({.keys = {{Fate::stored_later, -103, kSecond}}, .route_after_ns = {}});
+  codes_of(start({"late"}));
+  store_and_route({"b", "a"});
+  clock.advance_by(kMinute);
+  EXPECT_EQ(owner.evictable_keys(), (std::vector<std::string>{"c", "b", "a", "late"}));
+  EXPECT_TRUE(owner.evict("b"));
+  store({"b"});
+  std::vector<std::string> names;
+  owner.for_each_stored_key([&](std::string_view name, const KeyView&) { names.emplace_back(name); });
+  EXPECT_EQ(names, (std::vector<std::string>{"c", "a", "late", "b"}));
+}
+
+TEST_F(OwnerEventsTest, LeakedHoldersEndInPutsThatWaitAndFail) {
+  store_and_route({"1", "2", "3", "4", "5", "6", "7", "8"});
+  look({"1", "2", "3", "4", "5", "6", "7", "8"});
+  EXPECT_TRUE(owner.evictable_keys().empty());
+  EXPECT_EQ(start_fails({"a"}), number(FluxonErrc::network));
+}
+
+// ---- Restart of the owner
+
+TEST_F(OwnerEventsTest, ARestartGivesANewGenerationAndMappingAndNothingIsLeft) {
+  store({"a"});
+  start({"b"});
+  read({"a"});
+  look({"a"});
+  const Segment before = owner.segment();
+  owner.restart(5);
+  EXPECT_EQ(owner.segment().generation, before.generation + 5);
+  EXPECT_NE(owner.segment().write_ptr, before.write_ptr);
+  EXPECT_EQ(owner.stored_keys(), 0U);
+  expect_at_rest();
+  clock.advance_by(kPlanTimeout);
+  expect_at_rest();
+}
+
+TEST_F(OwnerEventsTest, TwoRestartsWithinOneSecondShareAGeneration) {
+  const Segment before = owner.segment();
+  owner.restart(0);
+  EXPECT_EQ(owner.segment().generation, before.generation);
+  EXPECT_NE(owner.segment().write_ptr, before.write_ptr);
+  EXPECT_EQ(owner.incarnation(), 2U);
+}
+
+TEST_F(OwnerEventsTest, OldPagesStayMappedSoAStaleCopySucceedsSilently) {
+  store({"a"}, 9);
+  const std::uintptr_t address = owner.peek("a")->write_address;
+  owner.restart();
+  EXPECT_EQ(*bytes_at(address), 9);
+  std::memset(bytes_at(address), 1, kValueBytes);
+  look({"a"});
+  store({"b"});
+  owner.check_all_slots();
+  EXPECT_FALSE(owner.has_incidents());
+}
+
+TEST_F(OwnerEventsTest, AfterARestartPutStartFailsOnce) {
+  owner.restart();
+  EXPECT_EQ(start_fails({"a"}), number(FluxonErrc::backend_unavailable));
+  EXPECT_EQ(start_fails({"a"}), 0);
+}
+
+TEST_F(OwnerEventsTest, GetStartRemoveAndSegmentsReconnectByThemselves) {
+  owner.restart();
+  EXPECT_EQ(look({"a"}).raw_prefix_hit_len, 0U);
+  EXPECT_EQ(start_fails({"a"}), 0);
+  owner.restart();
+  EXPECT_EQ(errc_of(owner.remove("a")), number(FluxonErrc::key_not_found));
+  EXPECT_EQ(start_fails({"a"}), 0);
+  owner.restart();
+  EXPECT_TRUE(owner.wait_local_segments_ready().has_value());
+  EXPECT_EQ(start_fails({"a"}), 0);
+}
+
+TEST_F(OwnerEventsTest, AfterARestartAnOldPlanCannotBeCommittedAndAbortingItIsHarmless) {
+  const PlanPtr plan = start({"a"});
+  owner.restart();
+  EXPECT_EQ(errc_of(owner.local_fast_put_commit(plan)), number(FluxonErrc::backend_unavailable));
+  EXPECT_TRUE(owner.put_abort(plan).has_value());
+  EXPECT_EQ(errc_of(owner.put_abort(plan)), number(FluxonErrc::invalid_argument));
+}
+
+TEST_F(OwnerEventsTest, AfterARestartAnOldHandleIsConsumedByATransferAndCancelledWithSuccess) {
+  store({"a"});
+  const GetHandle first = look({"a"}).handle;
+  const GetHandle second = look({"a"}).handle;
+  owner.restart();
+  EXPECT_EQ(errc_of(owner.get_transfer(first, 1)), number(FluxonErrc::backend_unavailable));
+  EXPECT_EQ(errc_of(owner.get_transfer(first, 1)), number(FluxonErrc::invalid_argument));
+  EXPECT_TRUE(owner.cancel_get_transfer(second).has_value());
+}
+
+TEST_F(OwnerEventsTest, AfterARestartReleasingAnOldPlanIsHarmless) {
+  store({"a"});
+  const PlanPtr plan = read({"a"});
+  owner.restart();
+  EXPECT_TRUE(owner.release_views(plan).has_value());
+  EXPECT_EQ(errc_of(owner.release_views(plan)), number(FluxonErrc::invalid_argument));
+}
+
+TEST_F(OwnerEventsTest, HandleNumbersStartAgainSoAnOldNumberEndsANewHandle) {
+  const GetHandle old_handle = look({"a"}).handle;
+  EXPECT_EQ(old_handle.number, 1U);
+  owner.restart();
+  EXPECT_EQ(look({"a"}).handle, old_handle);
+  EXPECT_TRUE(owner.cancel_get_transfer(old_handle).has_value());
+  EXPECT_EQ(owner.live_handles(), 0U);
+}
+
+TEST_F(OwnerEventsTest, AnOldPlansAddressCanBeANewPlans) {
+  const PlanPtr old_plan = start({"a"});
+  owner.restart();
+  look({"a"});
+  EXPECT_EQ(start({"a"}), old_plan);
+}
+
+TEST_F(OwnerEventsTest, ACommitUndecidedAtARestartSaysOwnerRestarted) {
+  owner.choose_next_commit({.keys = {}, .answer_after_ns = 10 * kSecond, .route_after_ns = {}});
+  FluxonBackend::Future undecided = commit(start({"a", "b"}));
+  FluxonBackend::Future decided = commit(start({"c"}));
+  owner.restart();
+  EXPECT_EQ(undecided.wait(0).value(), (Codes{-117, -117}));
+  EXPECT_EQ(decided.wait(0).value(), Codes{0});
+  clock.advance_by(kMinute);
+  expect_at_rest();
+}
+
+TEST_F(OwnerEventsTest, NothingRollsForwardPastANewGeneration) {
+  owner.choose_next_commit({.keys = {{Fate::stored_later, -103, kSecond}}, .route_after_ns = {}});
+  codes_of(start({"a"}));
+  owner.restart();
+  clock.advance_by(kMinute);
+  EXPECT_EQ(state_of("a"), std::nullopt);
+}
+
+TEST_F(OwnerEventsTest, MappingsAreUsedInTurnAndWatchedAgain) {
+  const Segment first = owner.segment();
+  store({"a"});
+  const std::uintptr_t address = owner.peek("a")->write_address;
+  for (int count = 0; count < 3; ++count) owner.restart();
+  EXPECT_EQ(owner.segment().write_ptr, first.write_ptr);
+  look({"x"});
+  EXPECT_EQ(owner.label(address), "seg g4+0x0");
+  *bytes_at(address) = 1;
+  EXPECT_EQ(owner.plan(start({"b"}))->addresses[0], address);
+  const std::vector<Incident> incidents = owner.take_incidents();
+  ASSERT_EQ(incidents.size(), 1U);
+  EXPECT_EQ(incidents[0].last_key, "a");
+}
+
+// ---- Death and end of a client
+
+TEST_F(OwnerEventsTest, ADeadClientsSlotsAreFreedAtThePlanTimeOut) {
+  const PlanPtr plan = start({"a"});
+  owner.client_died();
+  owner.new_client();
+  EXPECT_EQ(owner.live_plans(), 0U);
+  EXPECT_EQ(start_fails({"a"}), number(FluxonErrc::key_being_written));
+  EXPECT_EQ(errc_of(owner.put_abort(plan)), number(FluxonErrc::invalid_argument)) << "unknown to the new client";
+  clock.advance_by(kPlanTimeout);
+  expect_at_rest();
+}
+
+TEST_F(OwnerEventsTest, ADeadClientsCommitsAreDecided) {
+  owner.choose_next_commit(
+      {.keys = {{Fate::stored_later, 0, kSecond}, {Fate::not_stored, -103}}, .route_after_ns = {}});
+  FluxonBackend::Future future = commit(start({"a", "b"}));
+  owner.client_died();
+  EXPECT_EQ(errc_of(future.wait(kMinute)), number(FluxonErrc::store_closed));
+  owner.new_client();
+  EXPECT_EQ(errc_of(future.wait(kMinute)), number(FluxonErrc::store_closed));
+  clock.advance_by(2 * kSecond);
+  EXPECT_EQ(state_of("a"), KeyState::committed);
+  EXPECT_EQ(state_of("b"), std::nullopt);
+  expect_at_rest();
+}
+
+TEST_F(OwnerEventsTest, ADeadClientsPinsDropWithin360Seconds) {
+  store_and_route({"a", "b"});
+  const GetHandle handle = look({"a"}).handle;
+  const PlanPtr plan = read({"b"});
+  owner.client_died();
+  owner.new_client();
+  EXPECT_EQ(errc_of(owner.cancel_get_transfer(handle)), number(FluxonErrc::invalid_argument));
+  EXPECT_EQ(errc_of(owner.release_views(plan)), number(FluxonErrc::invalid_argument));
+  EXPECT_EQ(owner.holders(), 2U);
+  clock.advance_by(360 * kSecond - 1);
+  EXPECT_FALSE(owner.evict("a"));
+  clock.advance_by(1);
+  EXPECT_TRUE(owner.evict("a"));
+  EXPECT_TRUE(owner.evict("b"));
+  expect_at_rest();
+}
+
+TEST_F(OwnerEventsTest, ANewClientsPinsStayWhenTheOldOnesDrop) {
+  store_and_route({"a"});
+  read({"a"});
+  owner.new_client();
+  read({"a"});
+  EXPECT_EQ(owner.holders(), 2U);
+  clock.advance_by(360 * kSecond);
+  EXPECT_EQ(owner.holders(), 1U);
+}
+
+TEST_F(OwnerEventsTest, ADeadClientsCallsAnswerStoreClosedAndAClosedOnesGeneral) {
+  const auto answers = [&] {
+    const Names name{"a"};
+    return std::vector<std::int32_t>{errc_of(owner.wait_local_segments_ready()),
+                                     start_fails(name),
+                                     errc_of(owner.local_fast_put_commit({1})),
+                                     errc_of(owner.put_abort({1})),
+                                     errc_of(owner.get_start(name, true, {})),
+                                     errc_of(owner.get_transfer({1}, 1)),
+                                     errc_of(owner.cancel_get_transfer({1})),
+                                     errc_of(owner.release_views({1})),
+                                     errc_of(owner.remove("a")),
+                                     errc_of(owner.put("a", std::vector<std::byte>(1))),
+                                     errc_of(owner.get("a"))};
+  };
+  owner.client_died();
+  EXPECT_EQ(answers(), std::vector<std::int32_t>(11, number(FluxonErrc::store_closed)));
+  owner.new_client();
+  owner.close();
+  EXPECT_EQ(answers(), std::vector<std::int32_t>(11, number(FluxonErrc::general)));
+}
+
+TEST_F(OwnerEventsTest, StoredValuesOutliveTheirClient) {
+  store({"a"}, 3);
+  owner.close();
+  owner.new_client();
+  EXPECT_EQ(owner.get("a").value().front(), std::byte{3});
+}
+
+// ---- Runs
+
+TEST_F(OwnerEventsTest, LabelsDoNotDependOnWhereTheArenaLies) {
+  Arena elsewhere({.base_shift_pages = 16});
+  VirtualClock other_clock;
+  FakeOwner other(elsewhere, other_clock, small());
+  EXPECT_EQ(owner.label(owner.segment().write_ptr + 0x2000), "seg g1+0x2000");
+  EXPECT_EQ(other.label(other.segment().write_ptr + 0x2000), "seg g1+0x2000");
+  EXPECT_EQ(other.label(other.segment().read_ptr), "seg g1 read+0x0");
+  EXPECT_EQ(other.label(owner.segment().write_ptr), "?");
+  EXPECT_EQ(owner.label(start({"a"}).address), "plan+0x0");
+}
+
+TEST_F(OwnerEventsTest, AResetOwnerIsAsIfNew) {
+  const auto history = [](FakeOwner& on, VirtualClock& time) {
+    std::string log;
+    const Names names{"a", "b"};
+    for (int round = 0; round < 5; ++round) {
+      const Result<PlanPtr> plan = on.local_fast_put_start(names, 5000, {});
+      log += on.label(plan ? plan->address : 0) + " " + std::to_string(errc_of(plan)) + " ";
+      if (plan) {
+        for (const std::uintptr_t address : on.plan(*plan)->addresses) {
+          log += on.label(address) + "=" + std::to_string(*bytes_at(address)) + " ";
+          std::memset(bytes_at(address), round + 1, 5000);
+        }
+        (void)on.local_fast_put_commit(*plan);
+      }
+      const Result<GetStart> found = on.get_start(names, true, {});
+      log += std::to_string(found->handle.number) + " " + std::to_string(on.held_bytes()) + "\n";
+      time.advance_by(kSecond);
+      if (round == 2) on.restart();
+    }
+    return log;
+  };
+  OwnerOptions options = small();
+  options.segment_bytes *= 4;
+  VirtualClock fresh_clock;
+  FakeOwner fresh(arena, fresh_clock, options);
+  const std::string expected = history(fresh, fresh_clock);
+
+  history(owner, clock);
+  start({"left over"});
+  owner.choose_next_commit({.keys = {{Fate::not_stored, -103}}, .route_after_ns = {}});
+  FluxonBackend::Future of_an_earlier_run = commit(start({"more"}));
+  owner.close();
+  clock.reset();
+  owner.reset(options);
+  EXPECT_EQ(errc_of(of_an_earlier_run.wait(0)), number(FluxonErrc::store_closed));
+  EXPECT_EQ(history(owner, clock), expected);
+}
+
+TEST_F(OwnerEventsTest, AMockAnswersAsTheOwnerItDelegatesTo) {
+  testing::NiceMock<MockFluxon> mock;
+  mock.delegate_to(owner);
+  const Names name{"a"};
+  EXPECT_EQ(mock.local_fast_put_commit(mock.local_fast_put_start(name, 1, {}).value())->wait(0).value(), Codes{0});
+  EXPECT_TRUE(mock.get_start(name, true, {})->all_hit);
+  FluxonBackend::Future scripted = future_answering(Codes{-103});
+  EXPECT_EQ(scripted.wait(0).value(), Codes{-103});
+  EXPECT_EQ(errc_of(scripted.wait(0)), number(FluxonErrc::general));
+}
+
+}  // namespace
+}  // namespace holdfast::fakes

@@ -106,6 +106,18 @@ TEST_F(FakeCudaOrderTest, BytesMayMovePiecemeal) {
   EXPECT_TRUE(holds(dev + 64, kFreshDeviceByte, 64));
 }
 
+TEST_F(FakeCudaOrderTest, BeforeTheFirstPieceOfABatchMovesEverythingBeforeItInItsStreamHas) {
+  ASSERT_TRUE(to_device(stream));
+  cuda.choose_next_copy({.moment = CopyMoment::at_submission, .split = true});
+  ASSERT_TRUE(copy(kToHost, {{host + kPage, dev, kPage}, {host + 2 * kPage, dev, kPage}}, stream));
+  EXPECT_TRUE(holds(dev, 1, kPage));
+  EXPECT_EQ(cuda.in_flight_count(), 2U);
+  fill(dev, 2, kPage);
+  ASSERT_TRUE(cuda.stream_synchronize(stream));
+  EXPECT_TRUE(holds(host + kPage, 2, kPage / 2));
+  EXPECT_TRUE(holds(host + kPage + kPage / 2, 1, kPage / 2));
+}
+
 TEST_F(FakeCudaOrderTest, EveryMomentSplitAndOrderMovesEveryByteOnce) {
   for (const CopyMoment moment :
        {CopyMoment::at_the_wait, CopyMoment::at_submission, CopyMoment::after_calls, CopyMoment::after_time}) {

@@ -123,6 +123,7 @@ TEST_F(FakeCudaTest, ACopyAcrossTheEdgeOfWhatWasMappedAnewTakesEachPartFromItsOw
 TEST_F(FakeCudaTest, UnregisteringUnderACopyWaitsForItAndIsReportedWithBothCulprits) {
   ASSERT_TRUE(to_device(stream, 3));
   ASSERT_TRUE(copy(kToDevice, {{dev, host, 16}, {dev + kPage, host + kPage, 32}}, other));
+  ASSERT_TRUE(to_device(stream, 4));
   clock.advance_to(5);
   cuda.name_host(host, kHostBytes, "seg0");
   ASSERT_TRUE(cuda.host_unregister(host));
@@ -130,8 +131,9 @@ TEST_F(FakeCudaTest, UnregisteringUnderACopyWaitsForItAndIsReportedWithBothCulpr
   EXPECT_TRUE(holds(dev + 3 * kPage, 1, kPage));
 
   const std::vector<DeviceIncident> incidents = cuda.drain_incidents();
-  ASSERT_EQ(incidents.size(), 3U);
+  ASSERT_EQ(incidents.size(), 4U);
   EXPECT_EQ(incidents[0].copy.batch, 1U);
+  EXPECT_EQ(incidents[3].copy.batch, 3U);
   EXPECT_EQ(incidents[2].kind, DeviceIncidentKind::unregistered_in_flight);
   EXPECT_EQ(incidents[2].copy.batch, 2U);
   EXPECT_EQ(incidents[2].copy.index, 1U);
@@ -253,15 +255,16 @@ TEST_F(FakeCudaTest, GivingHostMemoryAwayUnderACopyIsReportedAndTheCopyStillMove
 }
 
 TEST_F(FakeCudaTest, InFlightNamesTheOldestCopyThatTouchesARange) {
+  ASSERT_TRUE(to_device(stream, 5));
   ASSERT_TRUE(copy(kToDevice, {{dev, host, 16}, {dev + kPage, host + kPage, 16}}, other));
   ASSERT_TRUE(copy(kToHost, {{host + kPage, dev + 2 * kPage, 16}}, stream));
-  EXPECT_EQ(cuda.in_flight(host + kPage, 16)->batch, 1U);
+  EXPECT_EQ(cuda.in_flight(host + kPage, 16)->batch, 2U);
   EXPECT_EQ(cuda.in_flight(host + kPage, 16)->index, 1U);
-  EXPECT_EQ(cuda.in_flight(dev + 2 * kPage + 15, 1)->batch, 2U);
+  EXPECT_EQ(cuda.in_flight(dev + 2 * kPage + 15, 1)->batch, 3U);
   EXPECT_FALSE(cuda.in_flight(dev + 2 * kPage + 16, 1));
   EXPECT_FALSE(cuda.in_flight(host + 16, kPage - 16));
   ASSERT_TRUE(cuda.stream_synchronize(other));
-  EXPECT_EQ(cuda.in_flight(host + kPage, 16)->batch, 2U);
+  EXPECT_EQ(cuda.in_flight(host + kPage, 16)->batch, 3U);
   ASSERT_TRUE(cuda.stream_synchronize(stream));
   EXPECT_FALSE(cuda.in_flight(host, kHostBytes));
 }

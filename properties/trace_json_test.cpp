@@ -85,7 +85,7 @@ const auto kMalformed = testing::Values(
               "nested deeper than 16"},
     Malformed{"deep_nesting", [](Text& t) { t.choice = std::string(1'000'000, '['); }, "nested deeper than 16"},
     Malformed{"duplicate_key", [](Text& t) { t.fault = R"({"step": 2, "step": 2})"; },
-              "$.faults[0].step: duplicate key \"step\""},
+              "$.faults[0]: duplicate key \"step\""},
     // Fields.
     Malformed{"future_schema", [](Text& t) { t.schema = R"("schema": "holdfast-trace/2")"; },
               "$.schema: \"holdfast-trace/2\" is a version that this program cannot read"},

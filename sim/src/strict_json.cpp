@@ -68,9 +68,9 @@ class Builder {
   bool key(std::string& text) {
     std::vector<std::string>& keys = open_.back().keys;
     if (keys.size() >= limits_.fields_max)
-      return refuse(fmt::format("{}: more than {} fields", path(), limits_.fields_max));
+      return refuse(fmt::format("{}: more than {} fields", path_of_open(), limits_.fields_max));
     if (std::ranges::find(keys, text) != keys.end())
-      return refuse(fmt::format("{}: duplicate key {}", path(), shown(text)));
+      return refuse(fmt::format("{}: duplicate key {}", path_of_open(), shown(text)));
     keys.push_back(std::move(text));
     return true;
   }
@@ -112,18 +112,21 @@ class Builder {
     if (refusal_.empty()) refusal_ = std::move(reason);
     return false;
   }
-  // Of the value that comes next.
-  [[nodiscard]] std::string path() const {
+  [[nodiscard]] static std::string next_in(const Json& json) {
+    if (json.kind == Json::Kind::array) return fmt::format("[{}]", json.items.size());
+    if (json.keys.empty()) return {};
+    std::string key = shown(json.keys.back());
+    std::erase(key, '"');
+    return "." + key;
+  }
+  // Of the innermost array or object.
+  [[nodiscard]] std::string path_of_open() const {
     std::string text = "$";
-    for (const Json& json : open_) {
-      if (json.kind == Json::Kind::array)
-        text += fmt::format("[{}]", json.items.size());
-      else if (!json.keys.empty())
-        text += fmt::format(".{}", shown(json.keys.back()));
-    }
-    std::erase(text, '"');
+    for (std::size_t i = 0; i + 1 < open_.size(); ++i) text += next_in(open_[i]);
     return text;
   }
+  // Of the value that comes next.
+  [[nodiscard]] std::string path() const { return open_.empty() ? "$" : path_of_open() + next_in(open_.back()); }
 
   std::string_view text_;
   JsonLimits limits_;

@@ -1,0 +1,114 @@
+#include "holdfast/sim/monitor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "monitor_impl.hpp"
+
+namespace holdfast::sim {
+
+Monitor::Impl::Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& cuda_below, FileBackend& files_below,
+                    const Tap& tap_below)
+    : context(run),
+      below_fluxon(fluxon_below),
+      below_cuda(cuda_below),
+      below_files(files_below),
+      tap(tap_below),
+      fluxon(make_fluxon()),
+      cuda(make_cuda()),
+      files(make_files()) {}
+
+void Monitor::Impl::check_all_ended() {
+  context.verdicts.checked(Invariant::one_terminal);
+  for (const std::uint32_t index : plans.live_plans()) {
+    context.violate(Invariant::one_terminal, "",
+                    fmt::format("{} never ended; it is {} ns", describe(plans.plan(index)), now()));
+  }
+  for (const std::uint32_t index : plans.live_handles()) {
+    context.violate(Invariant::one_terminal, "",
+                    fmt::format("{} never ended; it is {} ns", describe(plans.handle(index)), now()));
+  }
+}
+
+void Monitor::Impl::new_incarnation() {
+  plans.forget_live();
+  copies.drop_all([](const FlightBatch&) {});
+  registrations.reset();
+  segments.forget();
+  claims.forget_claims();
+  operation.begin(Operation::none, kNobody);
+}
+
+void Monitor::Impl::device_torn_down() {
+  all_landed();
+  registrations.reset();
+}
+
+void Monitor::Impl::reset() {
+  new_incarnation();
+  plans.reset();
+  copies.reset();
+  claims.reset();
+  segments = {};
+  operation.ordinal = 1;
+  tensors.clear();
+  last_tensor = 0;
+  tensor_ordinal = registration_ordinal = 0;
+  memory_store = false;
+}
+
+Monitor::Monitor(RunContext& context, FluxonBackend& fluxon, CudaBackend& cuda, FileBackend& files, const Tap& tap)
+    : impl_(std::make_unique<Impl>(context, fluxon, cuda, files, tap)) {}
+Monitor::~Monitor() = default;
+
+FluxonBackend& Monitor::fluxon() { return *impl_->fluxon; }
+CudaBackend& Monitor::cuda() { return *impl_->cuda; }
+FileBackend& Monitor::files() { return *impl_->files; }
+
+void Monitor::begin(Operation operation) { impl_->begin(operation, kNobody); }
+void Monitor::begin_ingest(const ChunkSource& source) {
+  impl_->begin(Operation::ingest, impl_->claims.node_of_source(source));
+}
+void Monitor::end(bool ok) { impl_->end(ok); }
+
+void Monitor::expect_memory_store() { impl_->memory_store = true; }
+
+void Monitor::declare_tensor(std::uintptr_t base, std::uint64_t bytes) {
+  auto& tensors = impl_->tensors;
+  const auto at = std::ranges::upper_bound(tensors, base, {}, &DeviceRange::base);
+  tensors.insert(at, {base, bytes, ++impl_->tensor_ordinal});
+}
+void Monitor::forget_tensor(std::uintptr_t base) {
+  std::erase_if(impl_->tensors, [&](const DeviceRange& tensor) { return tensor.base == base; });
+}
+
+void Monitor::hold(std::uint64_t identity) { impl_->claims.hold(identity, true); }
+void Monitor::unhold(std::uint64_t identity) { impl_->claims.hold(identity, false); }
+void Monitor::pin(std::uint64_t identity, bool pinned) { impl_->claims.pin(identity, pinned); }
+
+bool Monitor::unsettled(std::uint64_t identity) const {
+  const std::uint32_t node = impl_->claims.find_identity(identity);
+  return node != kNobody && impl_->unsettled(impl_->claims.node(node));
+}
+unsigned Monitor::claims(std::uint64_t identity) const {
+  const std::uint32_t node = impl_->claims.find_identity(identity);
+  return node == kNobody ? 0 : impl_->claims.node(node).claims;
+}
+std::uint64_t Monitor::identity_of(std::string_view locator) const {
+  const std::uint32_t node = impl_->claims.find_locator(locator);
+  return node == kNobody ? 0 : impl_->claims.node(node).identity;
+}
+
+void Monitor::new_incarnation() { impl_->new_incarnation(); }
+void Monitor::device_torn_down() { impl_->device_torn_down(); }
+void Monitor::check_all_ended() { impl_->check_all_ended(); }
+
+void Monitor::on_claim(Claim claim, std::string_view locator, std::uint32_t n_layers, std::uint64_t /*nbytes*/) {
+  impl_->claim(claim, locator, n_layers);
+}
+void Monitor::on_withdrawal(Claim claim, std::string_view locator) { impl_->withdraw(claim, locator); }
+
+void Monitor::reset() { impl_->reset(); }
+
+}  // namespace holdfast::sim

@@ -1,0 +1,257 @@
+// What the store under test claims to hold, held against what its caller can know of each key.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "monitor_impl.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+constexpr std::string_view kOperationNames[] = {"none",    "open",      "resume",   "ingest", "hold",
+                                                "evict",   "make_room", "warm_up",  "pump",   "snapshot",
+                                                "restore", "close",     "shut_down"};
+
+std::string_view name_of(Operation operation) { return kOperationNames[static_cast<std::size_t>(operation)]; }
+
+}  // namespace
+
+template <class Visit>
+void Monitor::Impl::each_key(Claim claim, std::string_view locator, std::uint32_t n_layers, Visit&& visit) {
+  if (claim == Claim::latent) {
+    visit(std::size_t{0}, locator);
+    return;
+  }
+  key_name_.assign(locator);
+  key_name_ += ":L";
+  const std::size_t stem = key_name_.size();
+  for (std::uint32_t layer = 0; layer < n_layers; ++layer) {
+    key_name_.resize(stem);
+    fmt::format_to(std::back_inserter(key_name_), "{}:k", layer);
+    visit(std::size_t{2} * layer, std::string_view(key_name_));
+    key_name_.back() = 'v';
+    visit(std::size_t{2} * layer + 1, std::string_view(key_name_));
+  }
+}
+
+std::string Monitor::Impl::name(const NodeRecord& node) const {
+  if (!node.name.empty()) return node.name;
+  return node.identity == 0 ? "a node that the harness never saw" : fmt::format("node {}", node.identity);
+}
+
+void Monitor::Impl::begin(Operation kind, std::uint32_t source) {
+  operation.begin(kind, source);
+  context.log.event(now(), "begin", std::array{static_cast<std::uint64_t>(kind)}, [&] {
+    return source == kNobody ? std::string(name_of(kind))
+                             : fmt::format("{} of {}", name_of(kind), name(claims.node(source)));
+  });
+}
+
+void Monitor::Impl::end(bool ok) {
+  context.log.event(now(), "end", std::array{static_cast<std::uint64_t>(operation.kind), std::uint64_t{ok}},
+                    [&] { return fmt::format("{}, {}", name_of(operation.kind), ok ? "ok" : "failed"); });
+  if (!ok) {
+    context.verdicts.checked(Invariant::no_publish_on_failure);
+    if (operation.claims_made > 0) {
+      context.violate(Invariant::no_publish_on_failure, "",
+                      fmt::format("{} failed, but made {} claims", name_of(operation.kind), operation.claims_made));
+    }
+  }
+  for (const OperationRecord::Removed& removal : operation.removed) {
+    const NodeRecord& node = claims.node(removal.node);
+    if ((node.claims & bit_of(removal.claim)) == 0) continue;
+    context.violate(Invariant::ready_after_commit, "",
+                    fmt::format("the {} of {} is still claimed at the end of {}, in which one of its keys was removed",
+                                sim::name_of(removal.claim), name(node), name_of(operation.kind)));
+  }
+  const bool evicts = operation.kind == Operation::evict || operation.kind == Operation::make_room;
+  if (evicts && claims.held() + claims.pinned() > 0) context.verdicts.checked(Invariant::pinned_stays);
+  if (operation.put_sizes.size() == 1) context.marks.reach(Mark::put_one_size);
+  if (operation.put_sizes.size() == 3) context.marks.reach(Mark::put_three_sizes);
+  for (const std::uint32_t index : plans.live_plans()) {
+    const PlanRecord& plan = plans.plan(index);
+    if (plan.in_flight > 0) {
+      context.marks.reach(Mark::plan_quarantined);
+      break;
+    }
+  }
+  operation.begin(Operation::none, kNobody);
+}
+
+bool Monitor::Impl::proven(Claim claim, std::uint32_t node, std::string_view locator, std::uint32_t n_layers) {
+  bool by_code = true;
+  bool by_reading = true;
+  bool ours = false;
+  std::uint32_t plan = 0;
+  std::string missing;
+  each_key(claim, locator, n_layers, [&](std::size_t index, std::string_view key_name) {
+    const std::uint32_t key = claims.key(key_name);
+    claims.assign(key, node, claim);
+    const KeyRecord& record = claims.at(key);
+    const bool stored = record.stored && record.epoch == segments.epoch();
+    if (!stored && by_code) missing = key_name;
+    by_code = by_code && stored;
+    if (index == 0) plan = record.read_plan;
+    by_reading =
+        by_reading && record.read_plan != 0 && record.read_plan == plan && record.read_operation == operation.ordinal;
+    ours = ours || record.last_commit_ns != KeyRecord::kNeverCommitted;
+  });
+  if (by_code) return true;
+  if (by_reading) {
+    if (operation.put_exists) context.marks.reach(Mark::put_exists_adopted);
+    if (ours) context.marks.reach(Mark::leftover_adopted);
+    return true;
+  }
+  const std::uint32_t key = claims.key(missing);
+  const Nanos committed_ns = claims.at(key).last_commit_ns;
+  context.violate(
+      Invariant::ready_after_commit, "",
+      fmt::format("the {} of {} is claimed at {} ns during {}, but {} has no code 0 of its own since it was last not "
+                  "stored ({}), and no read plan of this operation, {} s after the last commit, covers the whole claim",
+                  sim::name_of(claim), name(claims.node(node)), now(), name_of(operation.kind), missing,
+                  committed_ns == KeyRecord::kNeverCommitted ? "never committed"
+                                                             : fmt::format("last committed at {} ns", committed_ns),
+                  kSettleBound / kSecond));
+  return false;
+}
+
+void Monitor::Impl::check_bytes(Claim claim, const NodeRecord& node, std::string_view locator, std::uint32_t n_layers) {
+  if (!node.known) return;
+  const std::size_t values = claim == Claim::kv ? node.value_digests.size() : 1;
+  if (claim == Claim::kv && values != std::size_t{2} * n_layers) {
+    context.violate(
+        Invariant::ready_after_commit, "",
+        fmt::format("the kv of {} is claimed with {} layers, its source has {} values", name(node), n_layers, values));
+    return;
+  }
+  bool all_there = true;
+  each_key(claim, locator, n_layers, [&](std::size_t index, std::string_view key_name) {
+    // A value may have gone again: evicted, or with its owner.
+    const std::optional<std::uint64_t> stored = tap.stored_digest(key_name);
+    if (!stored) {
+      all_there = false;
+      return;
+    }
+    const std::uint64_t source = claim == Claim::kv ? node.value_digests[index] : node.latent_digest;
+    if (*stored == source) return;
+    context.violate(Invariant::ready_after_commit, "",
+                    fmt::format("{} of {} is claimed at {} ns during {}, but the stored bytes (hash {:016x}) are not "
+                                "the source's (hash {:016x})",
+                                key_name, name(node), now(), name_of(operation.kind), *stored, source));
+  });
+  if (all_there) context.verdicts.checked(Invariant::ready_after_commit);
+}
+
+void Monitor::Impl::claim(Claim claim, std::string_view locator, std::uint32_t n_layers) {
+  const std::uint32_t node = claims.node_of_locator(locator, operation.source);
+  context.log.event(now(), "claim", std::array{hash_of(locator), static_cast<std::uint64_t>(claim)},
+                    [&] { return fmt::format("{} of {}", sim::name_of(claim), name(claims.node(node))); });
+  ++operation.claims_made;
+  claims.node(node).claims |= bit_of(claim);
+  if (operation.kind == Operation::restore) {  // a hint, until a get confirms it
+    each_key(claim, locator, n_layers,
+             [&](std::size_t, std::string_view key_name) { claims.assign(claims.key(key_name), node, claim); });
+    return;
+  }
+  context.verdicts.checked(Invariant::ready_after_commit);
+  if (memory_store) {
+    if (const FlightBatch* batch = copies.oldest_to_host()) {
+      context.violate(Invariant::ready_after_commit, "",
+                      fmt::format("the {} of {} is claimed at {} ns while {} may be in flight", sim::name_of(claim),
+                                  name(claims.node(node)), now(), describe(*batch)));
+    }
+    return;
+  }
+  if (proven(claim, node, locator, n_layers)) check_bytes(claim, claims.node(node), locator, n_layers);
+}
+
+std::string Monitor::Impl::why_it_stays(const NodeRecord& node, Claim claim) const {
+  if (claim == Claim::latent) return "latents are the skeleton, which always stays";
+  if (node.pinned) return "the node is pinned";
+  if (node.holds > 0) return fmt::format("the node is referenced {} times", node.holds);
+  for (const std::uint32_t key : node.keys[static_cast<std::size_t>(Claim::kv)]) {
+    const KeyRecord& record = claims.at(key);
+    // What this eviction itself left in doubt is no objection.
+    if (claims.unknown(record, segments.epoch()) && record.unknown_operation != operation.ordinal) {
+      return fmt::format("a key of it is unsettled (last committed at {} ns)", record.last_commit_ns);
+    }
+  }
+  return {};
+}
+
+void Monitor::Impl::withdraw(Claim claim, std::string_view locator) {
+  const std::uint32_t index = claims.node_of_locator(locator, kNobody);
+  NodeRecord& node = claims.node(index);
+  context.log.event(now(), "withdrawal", std::array{hash_of(locator), static_cast<std::uint64_t>(claim)},
+                    [&] { return fmt::format("{} of {}", sim::name_of(claim), name(node)); });
+  if ((node.claims & bit_of(claim)) == 0) return;
+  node.claims &= ~bit_of(claim);
+  node.withdrawn_operation[static_cast<std::size_t>(claim)] = operation.ordinal;
+  if (!operation.may_evict(index)) return;
+  context.verdicts.checked(Invariant::pinned_stays);
+  const std::string why = why_it_stays(node, claim);
+  if (why.empty()) return;
+  context.violate(Invariant::pinned_stays, "",
+                  fmt::format("{} withdraws the {} of {} at {} ns, but {}", name_of(operation.kind),
+                              sim::name_of(claim), name(node), now(), why));
+}
+
+void Monitor::Impl::removing(std::uint32_t key, std::string_view key_name) {
+  const KeyRecord& record = claims.at(key);
+  if (record.node == kNobody) return;
+  const NodeRecord& node = claims.node(record.node);
+  const auto which = static_cast<std::size_t>(record.claim);
+  const bool claimed = (node.claims & bit_of(record.claim)) != 0;
+  const bool being_evicted = node.withdrawn_operation[which] == operation.ordinal && operation.may_evict(record.node);
+  if (!claimed && !being_evicted) return;  // a leftover
+  if (claimed) operation.removed.push_back({record.node, record.claim});
+  context.verdicts.checked(Invariant::pinned_stays);
+  // Its withdrawal has told already.
+  if (!claimed) return;
+  const std::string why = why_it_stays(node, record.claim);
+  if (why.empty()) return;
+  violate(Invariant::pinned_stays, Call::remove,
+          fmt::format("{} of the claimed {} of {} is removed at {} ns during {}, but {}", key_name,
+                      sim::name_of(record.claim), name(node), now(), name_of(operation.kind), why));
+}
+
+void Monitor::Impl::removed(std::uint32_t key, const Status& answer) {
+  KeyRecord& record = claims.at(key);
+  if (record.removal_not_found) context.marks.reach(Mark::leftover_removal_repeated);
+  if (record.removal_lost) context.marks.reach(Mark::removal_lost_repeated);
+  const bool evicts = record.node != kNobody && operation.may_evict(record.node);
+  if (record.eviction_failed && evicts) context.marks.reach(Mark::eviction_failed_retried);
+  const bool leftover = record.node == kNobody || (claims.node(record.node).claims & bit_of(record.claim)) == 0;
+  if (answer && leftover && operation.commit_failed && record.stored_operation == operation.ordinal) {
+    context.marks.reach(Mark::leftovers_removed);
+  }
+  record.removal_not_found = record.removal_lost = record.eviction_failed = false;
+  if (answer) {
+    claims.decide(key, false);
+    return;
+  }
+  record.stored = false;
+  record.read_plan = 0;
+  const bool within_bound = now() < record.last_commit_ns + kSettleBound;
+  if (is_fluxon(answer.error(), FluxonErrc::key_not_found)) {
+    record.removal_not_found = within_bound && leftover;
+    if (!within_bound) {
+      claims.decide(key, false);
+      return;
+    }
+  } else {
+    record.removal_lost = is_fluxon(answer.error(), FluxonErrc::network);
+    record.eviction_failed = evicts;
+  }
+  if (!claims.unknown(record, segments.epoch())) record.unknown_operation = operation.ordinal;
+  record.epoch = segments.epoch();
+}
+
+bool Monitor::Impl::unsettled(const NodeRecord& node) const {
+  return std::ranges::any_of(node.keys, [&](const std::vector<std::uint32_t>& keys) {
+    return std::ranges::any_of(keys,
+                               [&](std::uint32_t key) { return claims.unknown(claims.at(key), segments.epoch()); });
+  });
+}
+
+}  // namespace holdfast::sim

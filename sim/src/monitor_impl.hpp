@@ -1,0 +1,143 @@
+// The monitor's inside: the ledgers, the operation that is running, and what all its seams do alike.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "claim_ledger.hpp"
+#include "copy_ledger.hpp"
+#include "holdfast/sim/monitor.hpp"
+#include "plan_ledger.hpp"
+#include "segment_ledger.hpp"
+
+namespace holdfast::sim {
+
+// What happened within one operation of the store under test.
+struct OperationRecord {
+  Operation kind = Operation::none;
+  std::uint32_t ordinal = 1;  // never 0
+  std::uint32_t source = kNobody;
+  std::uint32_t claims_made = 0;
+  bool put_exists = false;  // a put_start answered 4001
+  bool registration_failed = false;
+  bool commit_failed = false;            // of one plan, while another of the operation stored
+  std::vector<std::uint64_t> put_sizes;  // distinct, of its kv put plans
+  struct Removed {
+    std::uint32_t node = kNobody;
+    Claim claim = Claim::kv;
+  };
+  std::vector<Removed> removed;  // claims of which a key was asked to go
+
+  void begin(Operation operation, std::uint32_t of_source) {
+    kind = operation;
+    ++ordinal;
+    source = of_source;
+    claims_made = 0;
+    put_exists = registration_failed = commit_failed = false;
+    put_sizes.clear();
+    removed.clear();
+  }
+  // It takes blobs away to make room.
+  [[nodiscard]] bool may_evict(std::uint32_t node) const {
+    return kind == Operation::evict || kind == Operation::make_room || (kind == Operation::ingest && node != source);
+  }
+};
+
+struct DeviceRange {
+  std::uintptr_t base = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t ordinal = 0;  // from 1, in order of declaration
+};
+
+struct Monitor::Impl {
+  struct Fluxon;
+  struct Pending;
+  struct Cuda;
+  struct Files;
+
+  RunContext& context;
+  FluxonBackend& below_fluxon;
+  CudaBackend& below_cuda;
+  FileBackend& below_files;
+  const Tap& tap;
+  std::unique_ptr<FluxonBackend> fluxon;
+  std::unique_ptr<CudaBackend> cuda;
+  std::unique_ptr<FileBackend> files;
+
+  SegmentLedger segments;
+  RegistrationLedger registrations;
+  PlanLedger plans;
+  CopyLedger copies;
+  ClaimLedger claims;
+  OperationRecord operation;
+  std::vector<DeviceRange> tensors;  // ordered by base
+  std::size_t last_tensor = 0;
+  std::uint32_t tensor_ordinal = 0;
+  std::uint32_t registration_ordinal = 0;
+  bool memory_store = false;
+  std::vector<std::uint64_t> fields;  // of the event being logged
+
+  Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& cuda_below, FileBackend& files_below,
+       const Tap& tap_below);
+  std::unique_ptr<FluxonBackend> make_fluxon();
+  std::unique_ptr<CudaBackend> make_cuda();
+  std::unique_ptr<FileBackend> make_files();
+
+  [[nodiscard]] Nanos now() const { return context.clock.now_ns(); }
+  void violate(Invariant invariant, Call call, std::string message) {
+    context.violate(invariant, name_of(call), std::move(message));
+  }
+  // Each call that crosses the seam begins its event here.
+  std::vector<std::uint64_t>& count_call() {
+    ++context.runtime_calls;
+    fields.clear();
+    return fields;
+  }
+  // `text()` says what was called for; the error's detail is added.
+  template <class T, class Text>
+  void log(Call call, const Result<T>& answer, Text&& text) {
+    context.log.call(now(), call, answer ? 0 : answer.error().code, fields, [&] {
+      std::string line = text();
+      if (!answer && !answer.error().detail.empty()) line += ": " + answer.error().detail;
+      return line;
+    });
+  }
+
+  // ---- Copies (monitor_cuda.cpp).
+  void covered(CopyMark mark);
+  void wait_failed(CopyMark mark, Call call);
+  void all_landed();
+  [[nodiscard]] const DeviceRange* tensor_at(std::uintptr_t address, std::uint64_t bytes);
+
+  // ---- Claims (monitor_claims.cpp).
+  void begin(Operation kind, std::uint32_t source);
+  void end(bool ok);
+  void claim(Claim claim, std::string_view locator, std::uint32_t n_layers);
+  void withdraw(Claim claim, std::string_view locator);
+  // Before the key is asked to go, and after.
+  void removing(std::uint32_t key, std::string_view name);
+  void removed(std::uint32_t key, const Status& answer);
+  [[nodiscard]] bool unsettled(const NodeRecord& node) const;
+  [[nodiscard]] std::string name(const NodeRecord& node) const;
+  void check_all_ended();
+  void new_incarnation();
+  void device_torn_down();
+  void reset();
+
+ private:
+  // Why the eviction of a kv blob or a latent of the node would break its promise; empty when it would not.
+  [[nodiscard]] std::string why_it_stays(const NodeRecord& node, Claim claim) const;
+  [[nodiscard]] bool proven(Claim claim, std::uint32_t node, std::string_view locator, std::uint32_t n_layers);
+  void check_bytes(Claim claim, const NodeRecord& node, std::string_view locator, std::uint32_t n_layers);
+  template <class Visit>
+  void each_key(Claim claim, std::string_view locator, std::uint32_t n_layers, Visit&& visit);
+
+  std::string key_name_;
+};
+
+}  // namespace holdfast::sim

@@ -42,6 +42,19 @@ TEST(Layout, SizesAgreeWithTheGoldenVectors) {
   }
 }
 
+TEST(Layout, MixedShapesAreTakenInTurnInKeyOrder) {
+  Layout layout = real_model(480, 832);
+  layout.n_layers = 2;
+  layout.mixed_kv_shapes = {{1}, {2}, {3, 2}};
+  ASSERT_TRUE(layout.validate());
+  const std::uint64_t unit = 4680 * 2;
+  EXPECT_EQ(layout.value_bytes(0), unit);
+  EXPECT_EQ(layout.value_bytes(1), 2 * unit);
+  EXPECT_EQ(layout.value_bytes(2), 6 * unit);
+  EXPECT_EQ(layout.value_bytes(3), unit);
+  EXPECT_EQ(layout.blob_bytes(), 10 * unit);
+}
+
 TEST(Layout, ALatentIsAsLargeAsItsShapeAndNoneIsNothing) {
   Layout layout = real_model(480, 832);
   EXPECT_EQ(layout.latent_bytes(), 16U * 3 * 60 * 104 * 2);
@@ -75,6 +88,8 @@ TEST(Layout, AnyChangeGivesAnotherConfig) {
       [](Layout& layout) { ++layout.n_layers; },
       [](Layout& layout) { ++layout.kv_shape[0]; },
       [](Layout& layout) { std::swap(layout.kv_shape[0], layout.kv_shape[1]); },
+      [](Layout& layout) { layout.mixed_kv_shapes = {{40, 128}}; },
+      [](Layout& layout) { layout.mixed_kv_shapes = {{40, 128}, {1}}; },
       [](Layout& layout) { layout.kv_dtype = "float16"; },
       [](Layout& layout) { ++layout.latent_shape[0]; },
       [](Layout& layout) { layout.latent_dtype = "float16"; },
@@ -105,6 +120,9 @@ TEST(Layout, WhatCannotBeStoredIsRefusedWithTheReason) {
       {[](Layout& layout) { layout.kv_shape[0] = 1'000'000; }, "above the store's limit"},
       {[](Layout& layout) { layout.kv_shape.assign(3, std::numeric_limits<std::int64_t>::max()); },
        "above the store's limit"},
+      {[](Layout& layout) { layout.mixed_kv_shapes = {{1}, {}}; }, "mixed_kv_shape has 0 dimensions"},
+      {[](Layout& layout) { layout.mixed_kv_shapes = {{1}, {-1}}; }, "mixed_kv_shape has a dimension of -1"},
+      {[](Layout& layout) { layout.mixed_kv_shapes = {{1}, {1'000'000'000}}; }, "above the store's limit"},
       {[](Layout& layout) { layout.latent_shape.clear(); }, "given together or not at all"},
       {[](Layout& layout) { layout.latent_dtype.clear(); }, "given together or not at all"},
       {[](Layout& layout) { layout.latent_shape[2] = 0; }, "latent_shape has a dimension of 0"},

@@ -16,8 +16,6 @@
 namespace holdfast {
 namespace {
 
-constexpr std::uint64_t kSlotBytesMax = 1ULL << 52;
-
 constexpr std::uint64_t kChecksumSeed = 0;
 constexpr std::size_t kMembersMax = 16;
 constexpr int kDepthMax = 2;
@@ -301,7 +299,8 @@ class Decoder {
     if (reader.has_object("kv")) {
       node.blob_ready = true;
       node.blob.nbytes = reader.number("kv.bytes", kSumBytesMax - sum_bytes_);
-      node.blob.slot_bytes = reader.number("kv.slot_bytes", kSlotBytesMax);
+      node.blob.slot_bytes = reader.number("kv.slot_bytes", kSumBytesMax - sum_slot_bytes_);
+      sum_slot_bytes_ += node.blob.slot_bytes;
       node.blob.n_layers =
           static_cast<std::uint32_t>(reader.number("kv.layers", std::numeric_limits<std::uint32_t>::max()));
       sum_bytes_ += node.blob.nbytes;
@@ -316,6 +315,7 @@ class Decoder {
   const SnapshotLimits& limits_;
   std::uint64_t nodes_left_ = 0;
   std::uint64_t sum_bytes_ = 0;
+  std::uint64_t sum_slot_bytes_ = 0;
   std::unordered_set<NodeKey, NodeKeyHash> keys_;
 };
 

@@ -161,19 +161,22 @@ TEST_F(FakeCudaOrderTest, AnUnregisteredSourceIsReadAtSubmissionAndReported) {
 
 TEST_F(FakeCudaOrderTest, AQueueThatNeverRunsEmptyGoesOnForEver) {
   EventRef before = event();
-  for (int i = 0; i < 5000; ++i) {
-    ASSERT_TRUE(copy(kToDevice, {{dev + kPage, host, 8}, {dev, host, 8}}, stream));
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    const auto value = static_cast<std::uint8_t>(i);
+    fill(host + i % 7 * 8, value, 8);
+    ASSERT_TRUE(copy(kToDevice, {{dev + kPage, host, 8}, {dev + i % 5 * 8, host + i % 7 * 8, 8}}, stream));
     const EventRef now = event();
     ASSERT_TRUE(cuda.event_record(now, stream));
     ASSERT_TRUE(cuda.event_synchronize(before));
     ASSERT_EQ(cuda.in_flight_count(), 2U);
+    if (i > 0) {
+      ASSERT_TRUE(holds(dev + (i - 1) % 5 * 8, static_cast<std::uint8_t>(i - 1), 8)) << i;
+    }
     ASSERT_TRUE(cuda.event_destroy(before));
     before = now;
-    fill(host, static_cast<std::uint8_t>(i), 8);
   }
-  EXPECT_TRUE(holds(dev, static_cast<std::uint8_t>(4998), 8));
   ASSERT_TRUE(cuda.stream_synchronize(stream));
-  EXPECT_TRUE(holds(dev, static_cast<std::uint8_t>(4999), 8));
+  EXPECT_TRUE(holds(dev + 4999 % 5 * 8, static_cast<std::uint8_t>(4999), 8));
 }
 
 // ---- A batch.
@@ -304,6 +307,14 @@ TEST_F(FakeCudaOrderTest, ADestroyedEventIsNobodysEvenWhenANewOneIsMade) {
   EXPECT_EQ(code_of(cuda.event_destroy(gone)), no_such);
   EXPECT_EQ(code_of(cuda.event_destroy(EventRef{})), no_such);
   EXPECT_EQ(cuda.event_count(), 1U);
+}
+
+TEST_F(FakeCudaOrderTest, ANewEventRemembersNothingOfADestroyedOne) {
+  const EventRef gone = event();
+  ASSERT_TRUE(to_device(stream));
+  ASSERT_TRUE(cuda.event_record(gone, stream));
+  ASSERT_TRUE(cuda.event_destroy(gone));
+  EXPECT_TRUE(cuda.event_query(event()).value());
 }
 
 TEST_F(FakeCudaOrderTest, WorkInADestroyedStreamGoesOn) {

@@ -250,6 +250,7 @@ TEST_F(FakeCudaTest, GivingHostMemoryAwayUnderACopyIsReportedAndTheCopyStillMove
   ASSERT_EQ(incidents.size(), 1U);
   EXPECT_EQ(incidents[0].kind, DeviceIncidentKind::host_freed_in_flight);
   EXPECT_EQ(incidents[0].culprit, "put_abort(seg0+0x2000, 0x1000)");
+  EXPECT_EQ(cuda.in_flight_count(), 1U);
   ASSERT_TRUE(cuda.stream_synchronize(stream));
   EXPECT_TRUE(holds(host + 2 * kPage, kFreshDeviceByte, kPage));
 }

@@ -69,8 +69,10 @@ TEST_F(MemoryFilesTest, RenameReplacesInOneStep) {
   EXPECT_EQ(read("d/f"), "new");
   EXPECT_FALSE(files.exists("d/new"));
   EXPECT_THAT(files.paths(), testing::ElementsAre("d/f"));
+  const std::size_t changes = files.unsynced_folder_changes();
   ASSERT_TRUE(files.rename("d/f", "d/f"));
   EXPECT_EQ(read("d/f"), "new");
+  EXPECT_EQ(files.unsynced_folder_changes(), changes);
 }
 
 TEST_F(MemoryFilesTest, WhatWasNeverSyncedIsLost) {

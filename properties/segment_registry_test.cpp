@@ -1,0 +1,178 @@
+// Registration as measured on a device: once per mapping and generation, read-only where it must be, proven or refused.
+#include "holdfast/core/segment_registry.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "holdfast/fakes/arena.hpp"
+#include "holdfast/fakes/cuda_device.hpp"
+#include "holdfast/fakes/mock_cuda.hpp"
+#include "holdfast/fakes/virtual_clock.hpp"
+
+namespace holdfast {
+namespace {
+
+using testing::_;
+using testing::InSequence;
+using testing::NiceMock;
+using testing::Return;
+
+constexpr std::uint64_t kPiece = 64 << 10;
+
+class SegmentRegistryTest : public testing::Test {
+ protected:
+  SegmentRegistryTest() : region(arena.map_dual(4 * kPiece)) {
+    cuda.delegate_to(device);
+    segment.segment_label = "external_owner:0";
+    segment.write_ptr = region.write_base;
+    segment.read_ptr = region.read_base;
+    segment.len = region.bytes;
+    segment.generation = 100;
+  }
+  Status ensure(const Segment& of) { return registry.ensure(std::span(&of, 1), absorbed); }
+  Result<std::uintptr_t> translate(std::uintptr_t base, std::uint64_t bytes) {
+    HostRange range{base, bytes};
+    if (Status translated = registry.translate(std::span(&range, 1)); !translated) return translated.error();
+    return range.base;
+  }
+  static Error refused(CudaErrc errc) { return cuda_error(errc, "host_register"); }
+
+  fakes::Arena arena;
+  fakes::VirtualClock clock;
+  fakes::FakeCuda device{arena, clock};
+  fakes::DualRegion region;
+  NiceMock<fakes::MockCuda> cuda;
+  StdSync sync;
+  SegmentRegistry<fakes::MockCuda, StdSync> registry{cuda, sync, {.piece_bytes = kPiece}};
+  Segment segment;
+  std::vector<Error> absorbed;
+};
+
+TEST_F(SegmentRegistryTest, WriteAndReadMappingsAreRegisteredInPieces) {
+  EXPECT_CALL(cuda, host_register(_, kPiece, _)).Times(8);
+  ASSERT_TRUE(ensure(segment).has_value());
+  EXPECT_TRUE(device.is_registered(region.write_base, kPiece));
+  EXPECT_TRUE(device.is_registered(region.read_base + 3 * kPiece, kPiece));
+}
+
+TEST_F(SegmentRegistryTest, OneMappingIsRegisteredOncePerPtrLenAndGeneration) {
+  ASSERT_TRUE(ensure(segment).has_value());
+  EXPECT_CALL(cuda, host_register).Times(0);
+  EXPECT_CALL(cuda, host_unregister).Times(0);
+  ASSERT_TRUE(ensure(segment).has_value());
+}
+
+TEST_F(SegmentRegistryTest, ANewGenerationAtTheSameAddressIsUnregisteredThenRegistered) {
+  ASSERT_TRUE(ensure(segment).has_value());
+  Segment next = segment;
+  next.generation = 101;
+  const InSequence order;
+  EXPECT_CALL(cuda, host_unregister).Times(8);
+  EXPECT_CALL(cuda, host_register).Times(8);
+  ASSERT_TRUE(ensure(next).has_value());
+  EXPECT_TRUE(registry.is_live(101));
+  EXPECT_FALSE(registry.is_live(100));
+}
+
+TEST_F(SegmentRegistryTest, AMappingWhoseCopiesMayBeInFlightIsNotUnregistered) {
+  ASSERT_TRUE(ensure(segment).has_value());
+  registry.begin_use(100);
+  Segment next = segment;
+  next.generation = 101;
+  EXPECT_CALL(cuda, host_unregister).Times(0);
+  const Status status = ensure(next);
+  ASSERT_FALSE(status.has_value()) << "the same address: nothing can be proven of it";
+  EXPECT_TRUE(status.error().is(Errc::registration_failed));
+  testing::Mock::VerifyAndClearExpectations(&cuda);
+  cuda.delegate_to(device);
+  registry.end_use(100);
+  EXPECT_TRUE(ensure(next).has_value());
+}
+
+TEST_F(SegmentRegistryTest, AReadOnlyMappingFallsBackToTheReadOnlyFlag) {
+  device.declare_read_only(region);
+  EXPECT_CALL(cuda, host_register(_, _, HostAccess::read_write)).Times(5);  // 4 writable pieces, 1 refused
+  EXPECT_CALL(cuda, host_register(_, _, HostAccess::read_only)).Times(4);
+  ASSERT_TRUE(ensure(segment).has_value());
+  EXPECT_EQ(registry.counts().read_only_fallbacks, 1U);
+  ASSERT_EQ(absorbed.size(), 1U);
+  EXPECT_TRUE(is_cuda(absorbed[0], CudaErrc::invalid_value));
+}
+
+TEST_F(SegmentRegistryTest, NotSupportedTriggersTheFallBackToo) {
+  EXPECT_CALL(cuda, host_register(_, _, HostAccess::read_write))
+      .Times(5)
+      .WillOnce(Return(Status()))
+      .WillOnce(Return(Status()))
+      .WillOnce(Return(Status()))
+      .WillOnce(Return(Status()))
+      .WillOnce(Return(refused(CudaErrc::not_supported)));
+  EXPECT_CALL(cuda, host_register(_, _, HostAccess::read_only)).Times(4).WillRepeatedly(Return(Status()));
+  EXPECT_TRUE(ensure(segment).has_value());
+}
+
+TEST_F(SegmentRegistryTest, TheWriteMappingDoesNotFallBack) {
+  EXPECT_CALL(cuda, host_register).WillOnce(Return(refused(CudaErrc::invalid_value)));
+  EXPECT_FALSE(ensure(segment).has_value());
+}
+
+TEST_F(SegmentRegistryTest, ARefusedSecondMappingIsTranslatedByItsOffset) {
+  EXPECT_CALL(cuda, host_register(testing::Ge(region.read_base), _, _))
+      .WillRepeatedly(Return(refused(CudaErrc::memory_allocation)));
+  EXPECT_CALL(cuda, host_register(testing::Lt(region.read_base), _, _)).Times(4);
+  ASSERT_TRUE(ensure(segment).has_value());
+  EXPECT_EQ(registry.counts().translated_mappings, 1U);
+  EXPECT_EQ(*translate(region.read_base + 0x1234, 0x100), region.write_base + 0x1234);
+  EXPECT_EQ(*translate(region.write_base + 0x1234, 0x100), region.write_base + 0x1234);
+}
+
+TEST_F(SegmentRegistryTest, ARegisteredSecondMappingIsUsedAsItIs) {
+  ASSERT_TRUE(ensure(segment).has_value());
+  EXPECT_EQ(*translate(region.read_base + 0x1234, 0x100), region.read_base + 0x1234);
+}
+
+TEST_F(SegmentRegistryTest, AFailureAtALaterPieceRollsBackTheEarlierOnes) {
+  const InSequence order;
+  EXPECT_CALL(cuda, host_register(region.write_base, _, _));
+  EXPECT_CALL(cuda, host_register(region.write_base + kPiece, _, _));
+  EXPECT_CALL(cuda, host_register(region.write_base + 2 * kPiece, _, _))
+      .WillOnce(Return(refused(CudaErrc::memory_allocation)));
+  EXPECT_CALL(cuda, host_unregister(region.write_base));
+  EXPECT_CALL(cuda, host_unregister(region.write_base + kPiece));
+  const Status status = ensure(segment);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_TRUE(mentions(status.error(), Origin::cuda, 2));
+  EXPECT_TRUE(device.registrations().empty());
+  EXPECT_EQ(registry.counts().registered_pieces, 0U);
+}
+
+TEST_F(SegmentRegistryTest, AlreadyRegisteredIsAcceptedWhenBothEndsAreProven) {
+  ASSERT_TRUE(device.host_register(region.write_base, region.bytes, HostAccess::read_write).has_value());
+  ASSERT_TRUE(ensure(segment).has_value()) << "somebody else registered the whole of it";
+  EXPECT_TRUE(translate(region.write_base, 0x100).has_value());
+  EXPECT_CALL(cuda, host_unregister(testing::Ge(region.read_base))).Times(4);
+  EXPECT_CALL(cuda, host_unregister(testing::Lt(region.read_base))).Times(0);
+  EXPECT_TRUE(registry.unregister_all().has_value()) << "what is not ours stays";
+}
+
+TEST_F(SegmentRegistryTest, AlreadyRegisteredIsRefusedWhenOnlyAPartIsPinned) {
+  ASSERT_TRUE(device.host_register(region.write_base, kPiece / 2, HostAccess::read_write).has_value());
+  const Status status = ensure(segment);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_TRUE(status.error().is(Errc::registration_failed));
+}
+
+TEST_F(SegmentRegistryTest, AFailedUnregistrationIsTriedAgain) {
+  ASSERT_TRUE(ensure(segment).has_value());
+  EXPECT_CALL(cuda, host_unregister).WillRepeatedly(Return(cuda_error(CudaErrc::invalid_value, "host_unregister")));
+  EXPECT_FALSE(registry.unregister_all().has_value());
+  testing::Mock::VerifyAndClearExpectations(&cuda);
+  cuda.delegate_to(device);
+  EXPECT_TRUE(registry.unregister_all().has_value());
+  EXPECT_TRUE(device.registrations().empty());
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -84,10 +84,6 @@ bool Oracle::check_resume(StandInEngine& engine, std::uint32_t matched_chunks, s
     right = false;
     report(invariant, who + message);
   };
-  if (matched_chunks > claimed_chunks) {
-    wrong(Invariant::whole_window, "a blob was ever claimed of only " + std::to_string(claimed_chunks));
-  }
-
   ColdRing ring;
   ring.configure(geometry);
   for (std::uint32_t i = 0; i < matched_chunks && ring.has_room(); ++i) ring.append_chunk();
@@ -107,25 +103,30 @@ bool Oracle::check_resume(StandInEngine& engine, std::uint32_t matched_chunks, s
   }
 
   // One wrong frame is told; the others would say the same.
+  bool held_right = true;
   const auto told = [&](const std::string& where, const Wrong& what) {
-    right = false;
+    right = held_right = false;
     if (!what.consequence) report(what.invariant, who + where + " " + what.what);
   };
-  for (std::size_t position = 0; position < ring.size() && right; ++position) {
+  for (std::size_t position = 0; position < ring.size() && held_right; ++position) {
     const std::uint64_t frame = ring[position];
     const NodeIndex chunk = path[frame / geometry.frames_per_chunk];
     const auto within = static_cast<std::uint32_t>(frame % geometry.frames_per_chunk);
-    for (std::size_t tensor = 0; tensor < sizes.tensors() && right; ++tensor) {
+    for (std::size_t tensor = 0; tensor < sizes.tensors() && held_right; ++tensor) {
       if (const auto what = judge(engine.frame(tensor, position), chunk, tensor, within)) {
         told("ring frame " + std::to_string(position), *what);
       }
     }
   }
   const std::uint32_t latents = geometry.latent_bytes == 0 ? 0 : std::min(published.latents, matched_chunks);
-  for (std::uint32_t i = 0; i < latents && right; ++i) {
+  for (std::uint32_t i = 0; i < latents && held_right; ++i) {
     if (const auto what = judge(engine.latent(i), path[i], sizes.tensors(), 0)) {
       told("latent " + std::to_string(i), *what);
     }
+  }
+  // Right bytes that nobody claimed; of wrong ones it has been told what they are.
+  if (held_right && matched_chunks > claimed_chunks) {
+    wrong(Invariant::whole_window, "a blob was ever claimed of only " + std::to_string(claimed_chunks));
   }
   return right;
 }

@@ -1,0 +1,274 @@
+#include "holdfast/sim/executor.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "executor_impl.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+constexpr std::uint64_t kDeviceSlackBytes = 1ULL << 20;  // the clean session of phase two
+constexpr std::size_t kErrorsKeptMax = 4;
+constexpr int kStagingFill = 0xA7;
+constexpr std::uint64_t kAlignSlackBytes = 512;  // of each allocation
+
+std::uint64_t engine_bytes(const Geometry& geometry, std::size_t chunks) {
+  std::uint64_t frame_bytes = 0;
+  for (std::size_t tensor = 0; tensor < 2ULL * geometry.n_layers; ++tensor) {
+    frame_bytes += geometry.kv_token_bytes[tensor % geometry.kv_token_bytes.size()] * geometry.frame_tokens;
+  }
+  return frame_bytes * geometry.ring_frames + 2ULL * geometry.n_layers * kAlignSlackBytes +
+         (chunks + 2) * (geometry.latent_bytes + kAlignSlackBytes);
+}
+
+// The longest session's chunks and latents, each in a place of its own.
+std::uint64_t staging_bytes_of(const Trace& trace) {
+  std::uint64_t most = 0;
+  for (const Step& step : trace.steps) {
+    if (step.kind != StepKind::open) continue;
+    Geometry whole = trace.geometries[step.geometry];
+    whole.ring_frames = static_cast<std::uint32_t>(step.actions.size()) * whole.frames_per_chunk;
+    most = std::max(most, engine_bytes(whole, step.actions.size()));
+  }
+  return 2 * most + kDeviceSlackBytes;
+}
+
+// Of all sessions that are open at one time, at its most. Fragments of first fit: twice that.
+std::uint64_t device_bytes_of(const Trace& trace) {
+  std::map<std::uint32_t, std::uint64_t> open;
+  std::uint64_t now = 0;
+  std::uint64_t most = 0;
+  for (const Step& step : trace.steps) {
+    if (step.kind == StepKind::open) {
+      const std::uint64_t bytes = engine_bytes(trace.geometries[step.geometry], step.actions.size());
+      open[step.id] = bytes;
+      now += bytes;
+      most = std::max(most, now);
+    } else if (step.kind == StepKind::close) {
+      const auto found = open.find(step.of);
+      if (found == open.end()) continue;
+      now -= found->second;
+      open.erase(found);
+    }
+  }
+  return 2 * most + kDeviceSlackBytes;
+}
+
+}  // namespace
+
+Executor::Executor(SystemFactory factory, const Perturbation& perturbation)
+    : impl_(std::make_unique<Impl>(std::move(factory), perturbation)) {}
+Executor::~Executor() = default;
+RunResult Executor::run(const Trace& trace, const RunOptions& options) { return impl_->run(trace, options); }
+
+Executor::Impl::Impl(SystemFactory system_factory, const Perturbation& how)
+    : factory(std::move(system_factory)),
+      perturbation(how),
+      process(how),
+      arena({.base_shift_pages = how.arena_shift_pages}),
+      owner(arena, clock),
+      device(arena, clock, {.device_bytes = kDeviceSlackBytes}) {}
+
+RunResult Executor::Impl::run(const Trace& run_trace, const RunOptions& run_options) {
+  begin_run(run_trace, run_options);
+  for (const Step& step : run_trace.steps) run_step(step);
+  drain();
+  return take_result();
+}
+
+// ---- The beginning and the end of a run.
+
+void Executor::Impl::learn_mappings(const fakes::OwnerOptions& owner_options) {
+  mappings.clear();
+  for (std::uint32_t i = 0; i < owner_options.mappings; ++i) {
+    mappings.push_back(owner.segment());
+    owner.restart();
+  }
+  mapped_bytes = owner_options.segment_bytes;
+  owner.reset(owner_options);
+}
+
+void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_options) {
+  trace = &run_trace;
+  options = &run_options;
+  clock.reset();
+  context.verdicts = {};
+  context.reset();
+  context.log.keep_text(run_options.keep_log);
+  for (const Invariant invariant : run_options.disabled) context.verdicts.disable(invariant);
+
+  fakes::OwnerOptions owner_options;
+  owner_options.segment_bytes = run_trace.segment_bytes;
+  owner_options.grant_bytes = run_trace.grant_bytes;
+  owner.reset(owner_options);
+  if (mappings.empty() || mapped_bytes < run_trace.segment_bytes) learn_mappings(owner_options);
+  device.reset({.device_bytes = device_bytes_of(run_trace)});
+  for (std::size_t i = 0; i < mappings.size(); ++i) {
+    device.declare_read_only(mappings[i].read_ptr, run_trace.segment_bytes);
+    device.name_host(mappings[i].write_ptr, run_trace.segment_bytes, "map" + std::to_string(i));
+    device.name_host(mappings[i].read_ptr, run_trace.segment_bytes, "map" + std::to_string(i) + " read");
+  }
+  files.reset();
+  tap.reset();
+  injector.reset();
+  injector.load(run_trace);
+  monitor.reset();
+  if (run_trace.in_memory_store) monitor.expect_memory_store();
+  oracle.reset(perturbation.hash_seed);
+  const auto has_step = [&](StepKind kind) {
+    return std::any_of(run_trace.steps.begin(), run_trace.steps.end(),
+                       [&](const Step& step) { return step.kind == kind; });
+  };
+  book.reset(has_step(StepKind::store_evict), perturbation.hash_seed);
+  steps_with_registration_faults.clear();
+  for (const FaultPoint& fault : run_trace.faults) {
+    if (fault.call == Call::host_register) steps_with_registration_faults.insert(fault.step);
+  }
+  old_keys.clear();
+  told.clear();
+  last_errors.clear();
+  result = {};
+
+  system_options = {};
+  system_options.capacity_bytes = run_trace.capacity_bytes;
+  system_options.grant_bytes = run_trace.grant_bytes;
+  system_options.hash_seed = perturbation.hash_seed;
+  system_options.in_memory_store = run_trace.in_memory_store;
+  if (run_trace.in_memory_store) lend_staging(staging_bytes_of(run_trace));
+  system = factory(ports, book, system_options);
+  // Before the first step nothing is injected.
+  context.faults_on = false;
+  context.begin_step(kDrainStep, StepKind::restart);
+  injector.begin_step();
+  Ending ending;
+  static_cast<void>(operate(Operation::restore, ending, [&] { return system->restore(); }));
+  context.faults_on = true;
+}
+
+void Executor::Impl::lend_staging(std::uint64_t bytes) {
+  if (bytes > staging_bytes) {
+    staging_base = arena.map_private(bytes);
+    staging_bytes = bytes;
+  }
+  std::memset(reinterpret_cast<void*>(staging_base), kStagingFill, bytes);
+  device.name_host(staging_base, bytes, "staging");
+  system_options.staging_base = staging_base;
+  system_options.staging_bytes = bytes;
+}
+
+RunResult Executor::Impl::take_result() {
+  system.reset();
+  for (Session& session : sessions) {
+    if (session.engine) spare_engines.push_back(std::move(session.engine));
+  }
+  sessions.clear();
+  sessions_by_id.clear();
+  holds.clear();
+  result.violations = context.verdicts.violations();
+  result.checked = context.verdicts.checks();
+  result.marks = context.marks;
+  result.faults = context.faults;
+  result.log_hash = context.log.hash();
+  result.log_events = context.log.events();
+  result.log = context.log.lines();
+  result.runtime_calls = context.runtime_calls;
+  result.virtual_ns = clock.now_ns();
+  trace = nullptr;
+  options = nullptr;
+  return std::move(result);
+}
+
+// ---- One step.
+
+void Executor::Impl::run_step(const Step& step) {
+  context.begin_step(step.id, step.kind);
+  injector.begin_step();
+  told.clear();
+  absorptions = {};
+  faults_checked = 0;
+  context.log.event(clock.now_ns(), "step",
+                    std::array{static_cast<std::uint64_t>(step.id), static_cast<std::uint64_t>(step.kind)},
+                    [&] { return std::to_string(step.id) + " " + std::string(name_of(step.kind)); });
+  const bool inspected = steps_with_registration_faults.contains(step.id);
+  const Inspection before = inspected ? system->inspect() : Inspection{};
+  Ending ending = execute(step);
+  tap.collect();
+  check_told(step, before, inspected);
+  if (injector.client_dead()) {
+    told.clear();
+    absorptions = {};
+    survive_death(ending);
+    check_told(step, {}, false);
+  }
+  end_step(step, ending);
+}
+
+void Executor::Impl::end_step(const Step& step, const Ending& ending) {
+  ++(ending.skipped ? result.steps_skipped : result.steps);
+  const auto words = [&] {
+    std::string text = std::to_string(step.id) + " " + std::string(name_of(step.kind));
+    if (step.of != 0) text += " of " + std::to_string(step.of);
+    if (ending.skipped) return text + ": skipped" + (ending.text.empty() ? "" : ", " + ending.text);
+    return text + ": " + (ending.text.empty() ? "ok" : ending.text);
+  };
+  context.log.event(
+      clock.now_ns(), "step end",
+      std::array{static_cast<std::uint64_t>(step.id), static_cast<std::uint64_t>(ending.skipped ? 1 : 0),
+                 static_cast<std::uint64_t>(static_cast<std::int64_t>(ending.code)), ending.first, ending.second},
+      words);
+  if (options->on_step) options->on_step(words());
+}
+
+void Executor::Impl::check_told(const Step& step, const Inspection& before, bool inspected) {
+  if (injector.fired().size() == faults_checked) return;
+  const std::span<const FiredFault> fired = std::span(injector.fired()).subspan(faults_checked);
+  faults_checked = injector.fired().size();
+  const auto due = static_cast<std::uint64_t>(std::count_if(fired.begin(), fired.end(), needs_disposition));
+  const Inspection after = system->inspect();
+  if (after.quarantined > 0) context.marks.reach(Mark::plan_quarantined);
+  if (due == 0) return;
+  context.verdicts.checked(Invariant::error_told, due);
+  if (inspected) {
+    absorptions.read_only_fallbacks = after.read_only_fallbacks - before.read_only_fallbacks;
+    absorptions.translated_mappings = after.translated_mappings - before.translated_mappings;
+  }
+  absorptions.unsettled = after.unsettled > 0;
+  absorptions.quarantined = after.quarantined > 0;
+  const std::string all_told = told.to_string();
+  for (const FiredFault& fault : untold(fired, told, absorptions)) {
+    context.violate(
+        Invariant::error_told, name_of(fault.point.call),
+        "nobody told of the fault " + describe(fault) + "; step " + std::to_string(step.id) + " told of: " + all_told);
+  }
+}
+
+// ---- What the steps share.
+
+Executor::Impl::Session* Executor::Impl::find(SessionId id, bool open_only) {
+  const auto found = sessions_by_id.find(id);
+  if (found == sessions_by_id.end() || (open_only && !found->second->open)) return nullptr;
+  return found->second;
+}
+
+void Executor::Impl::note_error(Ending& ending, const Error& error) {
+  told.add(error);
+  if (context.step == kDrainStep && last_errors.size() < kErrorsKeptMax) last_errors.push_back(error);
+  if (ending.code == 0) ending.code = error.code == 0 ? -1 : error.code;
+  if (wants_text()) ending.text += (ending.text.empty() ? "" : "; ") + to_string(error);
+}
+
+std::unique_ptr<StandInEngine> Executor::Impl::take_engine() {
+  if (spare_engines.empty()) return std::make_unique<StandInEngine>(device, oracle, tensors);
+  std::unique_ptr<StandInEngine> engine = std::move(spare_engines.back());
+  spare_engines.pop_back();
+  return engine;
+}
+
+void Executor::Impl::keep_output(Session& session) {
+  if (session.output < result.frame_hashes.size()) {
+    result.frame_hashes[session.output] = session.engine->frame_hashes();
+  }
+}
+
+}  // namespace holdfast::sim

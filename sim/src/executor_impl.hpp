@@ -1,0 +1,208 @@
+// The executor's inside: the world of one run, and what its steps have in common.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "holdfast/fakes/arena.hpp"
+#include "holdfast/fakes/cuda_device.hpp"
+#include "holdfast/fakes/fluxon_owner.hpp"
+#include "holdfast/fakes/memory_files.hpp"
+#include "holdfast/fakes/virtual_clock.hpp"
+#include "holdfast/sim/claim_book.hpp"
+#include "holdfast/sim/dispositions.hpp"
+#include "holdfast/sim/executor.hpp"
+#include "holdfast/sim/injector.hpp"
+#include "holdfast/sim/monitor.hpp"
+#include "holdfast/sim/oracle.hpp"
+#include "holdfast/sim/stand_in_engine.hpp"
+#include "holdfast/sim/tap.hpp"
+#include "perturbed_process.hpp"
+
+namespace holdfast::sim {
+
+class MemoryFilePort final : public FileBackend {
+ public:
+  explicit MemoryFilePort(fakes::MemoryFiles& files) : files_(files) {}
+  Result<std::string> read(const std::string& path, std::uint64_t bytes_max) override {
+    return files_.read(path, bytes_max);
+  }
+  Status write(const std::string& path, const std::string& bytes) override { return files_.write(path, bytes); }
+  Status sync(const std::string& path) override { return files_.sync(path); }
+  Status rename(const std::string& from, const std::string& to) override { return files_.rename(from, to); }
+  Status remove(const std::string& path) override { return files_.remove(path); }
+
+ private:
+  fakes::MemoryFiles& files_;
+};
+
+class MonitoredTensors final : public TensorListener {
+ public:
+  explicit MonitoredTensors(Monitor& monitor) : monitor_(monitor) {}
+  void on_tensor(std::uintptr_t base, std::uint64_t bytes) override { monitor_.declare_tensor(base, bytes); }
+  void on_tensor_gone(std::uintptr_t base) override { monitor_.forget_tensor(base); }
+
+ private:
+  Monitor& monitor_;
+};
+
+struct Executor::Impl {
+  struct Session {
+    SessionId id = 0;
+    std::vector<NodeIndex> path;
+    std::uint64_t namespace_id = 0;
+    std::uint32_t break_even_k = 1;
+    bool mistaken = false;  // its engine is not what its namespace was made for
+    bool open = false;
+    std::unique_ptr<StandInEngine> engine;  // while it is open
+    std::size_t output = 0;                 // its place in RunResult::frame_hashes
+  };
+  struct Hold {
+    std::vector<std::uint64_t> identities;
+  };
+  // How a step ended, for the log and for people.
+  struct Ending {
+    bool skipped = false;
+    std::int32_t code = 0;  // of the outermost error; 0 = success
+    std::uint64_t first = 0;
+    std::uint64_t second = 0;
+    std::string text;  // only where somebody reads it
+  };
+
+  Impl(SystemFactory system_factory, const Perturbation& how);
+
+  RunResult run(const Trace& trace, const RunOptions& options);
+
+  // ---- executor.cpp: the run.
+  void begin_run(const Trace& trace, const RunOptions& options);
+  void learn_mappings(const fakes::OwnerOptions& options);
+  void lend_staging(std::uint64_t bytes);
+  void run_step(const Step& step);
+  void end_step(const Step& step, const Ending& ending);
+  // Of the faults that fired since the last time in this step.
+  void check_told(const Step& step, const Inspection& before, bool inspected);
+  RunResult take_result();
+
+  // ---- executor_steps.cpp: what the store is asked to do.
+  Ending execute(const Step& step);
+  Ending open(const Step& step);
+  Ending close(const Step& step);
+  Ending generate(const Step& step);
+  Ending resume(const Step& step);
+  Ending hold(const Step& step);
+  Ending unhold(const Step& step);
+  Ending evict(const Step& step);
+  Ending make_room(const Step& step);
+  Ending warm_up();
+  Ending pump();
+  Ending snapshot();
+  // The parts that phase two needs as well.
+  [[nodiscard]] Session* open_session(SessionId id, const Step& step, const Geometry& real, const Geometry& declared,
+                                      Ending& ending);
+  void close_session(Session& session, Ending& ending);
+  std::optional<IngestOutcome> generate_chunk(Session& session, Ending& ending);
+  std::uint32_t resume_session(Session& session, Ending& ending);
+  void mark_ingest(const Session& session, const ClaimBook::Node& node, const IngestOutcome& outcome,
+                   bool was_unsettled);
+  void mark_resume(const Session& session, const ResumeOutcome& outcome, std::uint32_t ready_before);
+  void mark_refused(const ClaimBook::Node& node, const Error& error);
+  // The number of leading chunks of which a blob is, or ever was, claimed.
+  [[nodiscard]] std::uint32_t claimed_chunks(const Session& session, bool ever);
+
+  // ---- executor_environment.cpp: what nobody asked for.
+  Ending store_evict(const Step& step);
+  Ending owner_restart();
+  Ending restart();
+  Ending pass_time(const Step& step);
+  // The client dies, if it has not yet, and a new one starts from the last snapshot. False: the new one died too.
+  bool restart_client(Ending& ending);
+  // After a death; bounded, and with no more faults at the last try.
+  void survive_death(Ending& ending);
+  void tear_down_device();
+  void drop_sessions(bool context_gone);
+  void note_old_keys();
+
+  // ---- executor_drain.cpp: phase two.
+  void drain();
+  void settle();
+  void close_everything();
+  void check_clean_cycle();
+  [[nodiscard]] std::string clean_cycle(std::uint32_t attempt);
+  void check_store_is_accounted(const Inspection& inspection);
+  void check_owner_baseline();
+
+  // ---- What they share.
+  [[nodiscard]] Session* find(SessionId id, bool open_only = true);
+  [[nodiscard]] ClaimBook::Node& book_node(NodeIndex index) { return *book.find(oracle.node(index).identity); }
+  // An operation of the store between the monitor's begin and end; its error is noted.
+  template <class Ask>
+  auto operate(Operation operation, Ending& ending, Ask&& ask) {
+    monitor.begin(operation);
+    return finish(ending, ask());
+  }
+  template <class Answer>
+  Answer finish(Ending& ending, Answer answer) {
+    monitor.end(answer.has_value());
+    if (!answer) note_error(ending, answer.error());
+    return answer;
+  }
+  void note_error(Ending& ending, const Error& error);
+  [[nodiscard]] bool wants_text() const { return context.log.keeps_text() || (options != nullptr && options->on_step); }
+  std::unique_ptr<StandInEngine> take_engine();
+  void keep_output(Session& session);
+
+  SystemFactory factory;
+  Perturbation perturbation;
+  PerturbedProcess process;
+
+  fakes::VirtualClock clock;
+  RunContext context{clock};
+  fakes::Arena arena;
+  fakes::FakeOwner owner;
+  fakes::FakeCuda device;
+  fakes::MemoryFiles files;
+  MemoryFilePort file_port{files};
+  Tap tap{context, owner, device};
+  Injector injector{context, tap.fluxon(), tap.cuda(), file_port, owner, device};
+  Monitor monitor{context, injector.fluxon(), injector.cuda(), injector.files(), tap};
+  Oracle oracle{context};
+  ClaimBook book{monitor, oracle};
+  MonitoredTensors tensors{monitor};
+  SimSync sync;
+  Ports ports{monitor.fluxon(), monitor.cuda(), monitor.files(), clock, sync};
+
+  // Where the owner's generations are mapped, in turn. The addresses stay while no run needs larger ones.
+  std::vector<Segment> mappings;
+  std::uint64_t mapped_bytes = 0;
+  // Host memory for a store that takes owned snapshots.
+  std::uintptr_t staging_base = 0;
+  std::uint64_t staging_bytes = 0;
+
+  // ---- One run.
+  const Trace* trace = nullptr;
+  const RunOptions* options = nullptr;
+  SystemOptions system_options;
+  std::unique_ptr<SystemUnderTest> system;
+  RunResult result;
+  std::deque<Session> sessions;  // in order of opening
+  std::map<SessionId, Session*> sessions_by_id;
+  std::map<std::uint32_t, Hold> holds;
+  std::vector<std::unique_ptr<StandInEngine>> spare_engines;
+  std::set<std::uint32_t> steps_with_registration_faults;
+  std::set<std::string, std::less<>> old_keys;  // in the owner's store, or on their way there, when a client died
+  ToldErrors told;
+  std::size_t faults_checked = 0;  // of those fired in this step
+  Absorptions absorptions;
+  ChunkSource source;
+  std::vector<Error> last_errors;  // of phase two's clean session, for its message
+  std::vector<std::string> clean_actions;
+  Step clean_step;
+};
+
+}  // namespace holdfast::sim

@@ -10,7 +10,7 @@ namespace holdfast::fakes {
 namespace {
 
 Status valid_put(Keys keys, std::uint64_t value_len, const PutOptions& options, std::uint64_t grant_bytes) {
-  constexpr std::string_view kCall = "local_fast_put_start";
+  static constexpr std::string_view kCall = "local_fast_put_start";
   const auto refuse = [](std::string detail) {
     return fluxon_error(FluxonErrc::invalid_argument, kCall, std::move(detail));
   };
@@ -122,7 +122,7 @@ void FakeOwner::State::expire_plan(std::uint32_t id) {
 Result<PlanPtr> FakeOwner::local_fast_put_start(Keys keys, std::uint64_t value_len, const PutOptions& options) {
   constexpr std::string_view kCall = "local_fast_put_start";
   State& state = *state_;
-  if (Status usable = state.usable(kCall); !usable) return std::move(usable.error());
+  if (Status reachable = state.reachable(kCall); !reachable) return std::move(reachable.error());
   if (!std::exchange(state.connected, true)) {
     return fluxon_error(FluxonErrc::backend_unavailable, kCall, "the owner restarted");
   }
@@ -316,7 +316,7 @@ void FakeOwner::State::end_if_unused(std::uint32_t id) {
 Status FakeOwner::put(std::string_view key, std::span<const std::byte> bytes) {
   constexpr std::string_view kCall = "put";
   State& state = *state_;
-  if (Status usable = state.usable(kCall); !usable) return usable;
+  if (Status reachable = state.reachable(kCall); !reachable) return reachable;
   if (!std::exchange(state.connected, true)) {
     return fluxon_error(FluxonErrc::backend_unavailable, kCall, "the owner restarted");
   }

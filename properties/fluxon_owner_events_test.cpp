@@ -216,7 +216,7 @@ TEST_F(OwnerEventsTest, MappingsAreUsedInTurnAndWatchedAgain) {
   look({"x"});
   EXPECT_EQ(owner.label(address), "seg g4+0x0");
   *bytes_at(address) = 1;
-  EXPECT_EQ(owner.plan(start({"b"}))->addresses[0], address);
+  EXPECT_EQ(addresses_of(start({"b"}))[0], address);
   const std::vector<Incident> incidents = owner.take_incidents();
   ASSERT_EQ(incidents.size(), 1U);
   EXPECT_EQ(incidents[0].last_key, "a");
@@ -326,7 +326,8 @@ TEST_F(OwnerEventsTest, AResetOwnerIsAsIfNew) {
       const Result<PlanPtr> plan = on.local_fast_put_start(names, 5000, {});
       log += on.label(plan ? plan->address : 0) + " " + std::to_string(errc_of(plan)) + " ";
       if (plan) {
-        for (const std::uintptr_t address : on.plan(*plan)->addresses) {
+        const PlanView view = on.plan(*plan).value();
+        for (const std::uintptr_t address : view.addresses) {
           log += on.label(address) + "=" + std::to_string(*bytes_at(address)) + " ";
           std::memset(bytes_at(address), round + 1, 5000);
         }

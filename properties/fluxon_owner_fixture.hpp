@@ -56,6 +56,10 @@ class OwnerTest : public testing::Test {
     EXPECT_TRUE(plan.has_value()) << to_string(plan.error());
     return plan.value_or(PlanPtr{});
   }
+  std::vector<std::uintptr_t> addresses_of(PlanPtr plan) {
+    const PlanView view = owner.plan(plan).value();
+    return {view.addresses.begin(), view.addresses.end()};
+  }
   std::int32_t start_fails(const Names& names, std::uint64_t value_bytes = kValueBytes,
                            const PutOptions& options = {}) {
     return errc_of(owner.local_fast_put_start(names, value_bytes, options));
@@ -65,7 +69,7 @@ class OwnerTest : public testing::Test {
   // Keys whose every byte is `fill`, readable but not routed.
   void store(const Names& names, std::uint8_t fill = 1, std::uint64_t value_bytes = kValueBytes) {
     const PlanPtr plan = start(names, value_bytes);
-    for (const std::uintptr_t address : owner.plan(plan)->addresses) std::memset(bytes_at(address), fill, value_bytes);
+    for (const std::uintptr_t address : addresses_of(plan)) std::memset(bytes_at(address), fill, value_bytes);
     EXPECT_EQ(codes_of(plan), Codes(names.size(), 0));
   }
   void store_and_route(const Names& names, std::uint8_t fill = 1, std::uint64_t value_bytes = kValueBytes) {

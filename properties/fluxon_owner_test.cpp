@@ -34,6 +34,19 @@ TEST_F(OwnerTest, SegmentsAreWaitedForUntilTheyAreMounted) {
   EXPECT_EQ(start_fails({"a"}), 0);
 }
 
+TEST_F(OwnerTest, WhatWasBegunCanEndAlthoughNothingIsMounted) {
+  store({"a"});
+  const PlanPtr written = start({"b"});
+  const PlanPtr view = read({"a"});
+  const GetHandle handle = look({"a"}).handle;
+  owner.mount_at(kNever);
+  EXPECT_TRUE(owner.put_abort(written).has_value());
+  EXPECT_TRUE(owner.release_views(view).has_value());
+  EXPECT_TRUE(owner.cancel_get_transfer(handle).has_value());
+  EXPECT_EQ(errc_of(owner.remove("a")), number(FluxonErrc::backend_unavailable));
+  EXPECT_EQ(errc_of(owner.get("a")), number(FluxonErrc::backend_unavailable));
+}
+
 TEST_F(OwnerTest, AMountThatNeverComesIsTold) {
   owner.mount_at(kNever);
   EXPECT_EQ(errc_of(owner.wait_local_segments_ready()), number(FluxonErrc::timeout));
@@ -165,7 +178,7 @@ TEST_F(OwnerTest, WithoutTheRejectFlagsAPutOverwrites) {
       .reject_if_exists = false, .reject_if_being_written = false, .mask = {}, .put_group_lens = {}};
   const Names name{"a"};
   const PlanPtr plan = owner.local_fast_put_start(name, kValueBytes, overwriting).value();
-  std::memset(bytes_at(owner.plan(plan)->addresses[0]), 2, kValueBytes);
+  std::memset(bytes_at(addresses_of(plan)[0]), 2, kValueBytes);
   EXPECT_EQ(owner.get("a").value().front(), std::byte{1}) << "until the commit the old value stays";
   EXPECT_EQ(codes_of(plan), Codes{0});
   EXPECT_EQ(owner.get("a").value(), std::vector<std::byte>(kValueBytes, std::byte{2}));
@@ -313,11 +326,11 @@ TEST_F(OwnerTest, NoOwnerSaysStoredOfWhatIsNot) {
 
 TEST_F(OwnerTest, PastThePlanTimeOutASlotIsAnothersAndACommitSaysReservationGone) {
   const PlanPtr plan = start({"a", "b"});
-  const std::uintptr_t address = owner.plan(plan)->addresses[1];
+  const std::uintptr_t address = addresses_of(plan)[1];
   clock.advance_by(kPlanTimeout);
   EXPECT_EQ(words_of(plan, 2)[0], kPlanMagic) << "the plan pointer still works";
   EXPECT_TRUE(owner.plan(plan)->expired);
-  EXPECT_EQ(owner.plan(start({"c"}))->addresses[0], address);
+  EXPECT_EQ(addresses_of(start({"c"}))[0], address);
   EXPECT_EQ(codes_of(plan), (Codes{-118, -118}));
   EXPECT_EQ(state_of("a"), std::nullopt);
   EXPECT_FALSE(owner.plan(plan).has_value());
@@ -325,7 +338,7 @@ TEST_F(OwnerTest, PastThePlanTimeOutASlotIsAnothersAndACommitSaysReservationGone
 
 TEST_F(OwnerTest, ACopyBehindItsValueIsFoundAtTheCommit) {
   const PlanPtr plan = start({"a", "b"});
-  bytes_at(owner.plan(plan)->addresses[1])[kValueBytes + 3] = 1;
+  bytes_at(addresses_of(plan)[1])[kValueBytes + 3] = 1;
   codes_of(plan);
   const std::vector<Incident> incidents = owner.take_incidents();
   ASSERT_EQ(incidents.size(), 1U);
@@ -339,11 +352,11 @@ TEST_F(OwnerTest, ACopyBehindItsValueIsFoundAtTheCommit) {
 
 TEST_F(OwnerTest, ACopyIntoAnEndedPlanIsFoundWhenItsSlotIsHandedOut) {
   const PlanPtr plan = start({"late"});
-  const std::uintptr_t address = owner.plan(plan)->addresses[0];
+  const std::uintptr_t address = addresses_of(plan)[0];
   EXPECT_TRUE(owner.put_abort(plan).has_value());
   *bytes_at(address) = 1;
   EXPECT_FALSE(owner.has_incidents());
-  EXPECT_EQ(owner.plan(start({"next"}))->addresses[0], address);
+  EXPECT_EQ(addresses_of(start({"next"}))[0], address);
   const std::vector<Incident> incidents = owner.take_incidents();
   ASSERT_EQ(incidents.size(), 1U);
   EXPECT_EQ(to_string(incidents[0]), "free slot written at seg g1+0x0, first wrong byte 0, last key late, last plan 1");

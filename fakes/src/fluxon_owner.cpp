@@ -126,8 +126,14 @@ void FakeOwner::State::begin_incarnation() {
 Status FakeOwner::State::usable(std::string_view call) const {
   if (client == Client::closed) return fluxon_error(FluxonErrc::general, call, "the client is closed");
   if (client == Client::dead) return fluxon_error(FluxonErrc::store_closed, call, "the client is gone");
-  if (clock.now_ns() < mounted_at_ns) return fluxon_error(FluxonErrc::backend_unavailable, call, "not mounted");
   return {};
+}
+
+Status FakeOwner::State::reachable(std::string_view call) const {
+  if (clock.now_ns() < mounted_at_ns && client == Client::alive) {
+    return fluxon_error(FluxonErrc::backend_unavailable, call, "not mounted");
+  }
+  return usable(call);
 }
 
 void FakeOwner::State::collect_damage() {

@@ -54,7 +54,7 @@ Result<GetStart> FakeOwner::get_start(Keys keys, bool prefix_best_effort,
                                       std::span<const std::uint32_t> atomic_group_lens) {
   constexpr std::string_view kCall = "get_start";
   State& state = *state_;
-  if (Status usable = state.usable(kCall); !usable) return std::move(usable.error());
+  if (Status reachable = state.reachable(kCall); !reachable) return std::move(reachable.error());
   state.connected = true;
   if (keys.empty()) return fluxon_error(FluxonErrc::invalid_argument, kCall, "no keys");
   std::uint64_t grouped = 0;
@@ -233,7 +233,7 @@ void FakeOwner::State::hand_pins_to_orphan(std::vector<std::uint32_t>& ids) {
 Status FakeOwner::remove(std::string_view key) {
   constexpr std::string_view kCall = "remove";
   State& state = *state_;
-  if (Status usable = state.usable(kCall); !usable) return usable;
+  if (Status reachable = state.reachable(kCall); !reachable) return reachable;
   state.connected = true;
   const std::uint32_t id = state.keys.find(key);
   const std::uint32_t value = id == kNone ? kNone : state.keys[id].stored;
@@ -248,7 +248,7 @@ Status FakeOwner::remove(std::string_view key) {
 Result<std::vector<std::byte>> FakeOwner::get(std::string_view key) {
   constexpr std::string_view kCall = "get";
   State& state = *state_;
-  if (Status usable = state.usable(kCall); !usable) return std::move(usable.error());
+  if (Status reachable = state.reachable(kCall); !reachable) return std::move(reachable.error());
   state.connected = true;
   const std::uint32_t id = state.keys.find(key);
   const std::uint32_t value = id == kNone ? kNone : state.keys[id].stored;

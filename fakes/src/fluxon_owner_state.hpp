@@ -182,8 +182,10 @@ struct FakeOwner::State {
   void collect_damage();
   void add_incident(IncidentKind kind, const Plan& plan);
 
-  // What every call begins with. Whoever does not reconnect by itself checks `connected` too.
+  // What every call begins with. Calls that end something go through although nothing is mounted.
   [[nodiscard]] Status usable(std::string_view call) const;
+  // `usable`, and mounted. Whoever does not reconnect by itself checks `connected` too.
+  [[nodiscard]] Status reachable(std::string_view call) const;
 
   // Values. A value has one slot from reservation until it is free.
   std::uint32_t reserve_value(std::uint32_t key, std::uint64_t value_bytes, std::uint64_t plan_number_in);

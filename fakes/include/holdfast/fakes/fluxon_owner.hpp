@@ -98,7 +98,7 @@ struct KeyView {
 
 enum class PlanKind : std::uint8_t { put, read };
 
-// Spans and views are good until the next call that is not const.
+// Spans and views are good until the next call that is not const. Give the view a name before a loop over its spans.
 struct PlanView {
   PlanKind kind = PlanKind::put;
   std::uint64_t number = 0;  // plans are counted from 1; unlike addresses, numbers are never used again
@@ -152,8 +152,8 @@ class FakeOwner final : public FluxonBackend, public TimedActor {
   void choose_next_abort(AbortChoice choice);  // "keys after the first failing one stay reserved"
   void choose_next_release_pins();             // "a lost release pins until the client leaves"
   void choose_next_cancel_pins();              // likewise
-  // Not mounted until then: segments are waited for, other calls fail with BackendUnavailable. At kNever a wait for
-  // segments fails with Timeout, in place of never coming back.
+  // Not mounted until then: segments are waited for, and calls that begin something fail with BackendUnavailable. At
+  // kNever a wait for segments fails with Timeout, in place of never coming back.
   void mount_at(Nanos instant_ns);
 
   // Events that are nobody's call.

@@ -48,7 +48,7 @@ struct RunResult {
   std::uint64_t bytes_to_host = 0, bytes_to_device = 0;
   std::uint64_t exempt_keys = 0;                         // known to the store but not to the snapshot after a restart
   std::vector<std::vector<std::uint64_t>> frame_hashes;  // per session in order of opening, one per output frame
-  std::vector<std::uint64_t> session_chunks_hit;         // per session in order of opening, in phase one
+  std::vector<std::uint64_t> session_chunks_hit;         // per session, as frame_hashes; phase two comes last
 };
 
 using SystemFactory = std::function<std::unique_ptr<SystemUnderTest>(Ports&, ClaimListener&, const SystemOptions&)>;

@@ -39,7 +39,6 @@ struct KeyRecord {
   bool stored = false;
   bool removal_not_found = false;       // answered 4000 within the settle bound, and not removed since
   bool removal_lost = false;            // answered a transport failure, and not removed since
-  bool eviction_failed = false;         // a removal by an eviction failed, and not removed since
   std::uint32_t epoch = 0;              // of the last commit
   std::uint32_t unknown_operation = 0;  // in which its outcome became unknown; 0 = known
   std::uint32_t stored_operation = 0;   // in which it last answered 0

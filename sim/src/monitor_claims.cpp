@@ -66,22 +66,12 @@ void Monitor::Impl::end(bool ok) {
   }
   const bool evicts = operation.kind == Operation::evict || operation.kind == Operation::make_room;
   if (evicts && claims.held() + claims.pinned() > 0) context.verdicts.checked(Invariant::pinned_stays);
-  if (operation.put_sizes.size() == 1) context.marks.reach(Mark::put_one_size);
-  if (operation.put_sizes.size() == 3) context.marks.reach(Mark::put_three_sizes);
-  for (const std::uint32_t index : plans.live_plans()) {
-    const PlanRecord& plan = plans.plan(index);
-    if (plan.in_flight > 0) {
-      context.marks.reach(Mark::plan_quarantined);
-      break;
-    }
-  }
   operation.begin(Operation::none, kNobody);
 }
 
 bool Monitor::Impl::proven(Claim claim, std::uint32_t node, std::string_view locator, std::uint32_t n_layers) {
   bool by_code = true;
   bool by_reading = true;
-  bool ours = false;
   std::uint32_t plan = 0;
   std::string missing;
   each_key(claim, locator, n_layers, [&](std::size_t index, std::string_view key_name) {
@@ -94,14 +84,8 @@ bool Monitor::Impl::proven(Claim claim, std::uint32_t node, std::string_view loc
     if (index == 0) plan = record.read_plan;
     by_reading =
         by_reading && record.read_plan != 0 && record.read_plan == plan && record.read_operation == operation.ordinal;
-    ours = ours || record.last_commit_ns != KeyRecord::kNeverCommitted;
   });
-  if (by_code) return true;
-  if (by_reading) {
-    if (operation.put_exists) context.marks.reach(Mark::put_exists_adopted);
-    if (ours) context.marks.reach(Mark::leftover_adopted);
-    return true;
-  }
+  if (by_code || by_reading) return true;
   const std::uint32_t key = claims.key(missing);
   const Nanos committed_ns = claims.at(key).last_commit_ns;
   context.violate(
@@ -219,13 +203,11 @@ void Monitor::Impl::removed(std::uint32_t key, const Status& answer) {
   KeyRecord& record = claims.at(key);
   if (record.removal_not_found) context.marks.reach(Mark::leftover_removal_repeated);
   if (record.removal_lost) context.marks.reach(Mark::removal_lost_repeated);
-  const bool evicts = record.node != kNobody && operation.may_evict(record.node);
-  if (record.eviction_failed && evicts) context.marks.reach(Mark::eviction_failed_retried);
   const bool leftover = record.node == kNobody || (claims.node(record.node).claims & bit_of(record.claim)) == 0;
   if (answer && leftover && operation.commit_failed && record.stored_operation == operation.ordinal) {
     context.marks.reach(Mark::leftovers_removed);
   }
-  record.removal_not_found = record.removal_lost = record.eviction_failed = false;
+  record.removal_not_found = record.removal_lost = false;
   if (answer) {
     claims.decide(key, false);
     return;
@@ -241,7 +223,6 @@ void Monitor::Impl::removed(std::uint32_t key, const Status& answer) {
     }
   } else {
     record.removal_lost = is_fluxon(answer.error(), FluxonErrc::network);
-    record.eviction_failed = evicts;
   }
   if (!claims.unknown(record, segments.epoch())) record.unknown_operation = operation.ordinal;
   record.epoch = segments.epoch();

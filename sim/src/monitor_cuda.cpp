@@ -73,7 +73,6 @@ struct Monitor::Impl::Cuda final : CudaBackend {
   Impl& monitor;
   std::vector<HostSide> sides;       // of the batch's copies
   std::vector<std::size_t> scratch;  // for its overlaps
-  std::uintptr_t refused_ptr = 0;    // a registration refused as if its mapping were read-only
 
   explicit Cuda(Impl& impl) : monitor(impl) {}
 
@@ -105,19 +104,12 @@ struct Monitor::Impl::Cuda final : CudaBackend {
     if (answer) {
       ++monitor.registration_ordinal;
       monitor.registrations.add(registration);
-      if (access == HostAccess::read_only && ptr == refused_ptr) {
-        monitor.context.marks.reach(Mark::registered_read_only);
-      }
-      refused_ptr = 0;
     } else {
       monitor.operation.registration_failed = true;
       if (is_cuda(answer.error(), CudaErrc::host_memory_already_registered)) {
         ++monitor.registration_ordinal;
         monitor.registrations.refused(registration);
       }
-      const bool like_read_only =
-          is_cuda(answer.error(), CudaErrc::invalid_value) || is_cuda(answer.error(), CudaErrc::not_supported);
-      refused_ptr = like_read_only && access == HostAccess::read_write ? ptr : 0;
     }
     monitor.log(Call::host_register, answer, [&] {
       return fmt::format("{}, {} bytes{}{}", host_text(ptr), bytes,
@@ -238,9 +230,6 @@ struct Monitor::Impl::Cuda final : CudaBackend {
         copy.plan_ordinal = plan->ordinal;
         ++plan->copies;
         ++plan->in_flight;
-        if (plan->read_side && !sides[i].place.read_side) {
-          monitor.context.marks.reach(Mark::second_mapping_refused);
-        }
         if (!ok && !plan->submission_failed) {
           plan->submission_failed = true;
           plan->failed_ns = monitor.now();

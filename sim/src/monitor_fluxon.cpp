@@ -113,7 +113,6 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
         break;
       }
       plan.segment = place.segment;
-      plan.read_side = place.read_side;
       const std::uint64_t known = monitor.claims.at(plan.keys[i]).bytes;
       const std::uint64_t bytes = plan.sort == PlanSort::put ? plan.value_bytes
                                   : known == 0               ? PlanSlot::kAnyLength
@@ -173,7 +172,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     }
     if (answer) {
       open_plan(PlanSort::put, *answer, scratch, value_len);
-      started(keys, value_len, options);
+      started(options);
     } else {
       refused(answer.error());
     }
@@ -183,7 +182,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     return answer;
   }
 
-  void started(Keys keys, std::uint64_t value_len, const PutOptions& options) {
+  void started(const PutOptions& options) {
     MarkCounts& marks = monitor.context.marks;
     for (const std::uint32_t key : scratch) {
       KeyRecord& record = monitor.claims.at(key);
@@ -193,11 +192,6 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
         marks.reach(Mark::put_start_lost_returned);
       }
       record.start_lost_ns = KeyRecord::kNeverCommitted;
-    }
-    auto& sizes = monitor.operation.put_sizes;
-    if (!keys.empty() && parts_of(keys.front()).claim == Claim::kv &&
-        std::ranges::find(sizes, value_len) == sizes.end()) {
-      sizes.push_back(value_len);
     }
   }
 
@@ -210,7 +204,6 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     if (second) marks.reach(Mark::second_plan_refused);
     if (is_fluxon(error, FluxonErrc::key_being_written)) marks.reach(Mark::put_written_elsewhere);
     if (is_fluxon(error, FluxonErrc::key_already_exists)) {
-      monitor.operation.put_exists = true;
       const bool known = std::ranges::any_of(scratch, [&](std::uint32_t key) { return monitor.claims.at(key).stored; });
       if (!known) marks.reach(Mark::put_key_in_flight);
     }
@@ -311,7 +304,6 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
         marks.reach(Mark::abort_after_partial_batch);
       }
       if (plan->in_flight == 0 && plan->wait_failed && !plan->torn_down) marks.reach(Mark::abort_after_later_wait);
-      if (plan->torn_down) marks.reach(Mark::quarantine_torn_down);
     }
     return end_plan(plan, Call::put_abort, below().put_abort(ptr));
   }

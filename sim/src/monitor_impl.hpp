@@ -23,10 +23,8 @@ struct OperationRecord {
   std::uint32_t ordinal = 1;  // never 0
   std::uint32_t source = kNobody;
   std::uint32_t claims_made = 0;
-  bool put_exists = false;  // a put_start answered 4001
   bool registration_failed = false;
-  bool commit_failed = false;            // of one plan, while another of the operation stored
-  std::vector<std::uint64_t> put_sizes;  // distinct, of its kv put plans
+  bool commit_failed = false;  // of one plan, while another of the operation stored
   struct Removed {
     std::uint32_t node = kNobody;
     Claim claim = Claim::kv;
@@ -38,8 +36,7 @@ struct OperationRecord {
     ++ordinal;
     source = of_source;
     claims_made = 0;
-    put_exists = registration_failed = commit_failed = false;
-    put_sizes.clear();
+    registration_failed = commit_failed = false;
     removed.clear();
   }
   // It takes blobs away to make room.

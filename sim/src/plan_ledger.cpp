@@ -38,7 +38,6 @@ PlanRecord& PlanLedger::open_plan() {
   plan.slots.clear();
   plan.ordinal = ++plan_ordinal_;
   plan.segment = kNowhere;
-  plan.read_side = false;
   plan.copies = plan.in_flight = 0;
   plan.submission_failed = plan.wait_failed = plan.torn_down = false;
   plan.failed_ns = 0;

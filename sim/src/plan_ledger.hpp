@@ -28,7 +28,6 @@ struct PlanRecord {
   std::uintptr_t address = 0;
   std::uint64_t value_bytes = 0;     // of a put plan
   std::uint32_t segment = kNowhere;  // of its slots; nowhere when the caller was not told of it
-  bool read_side = false;
   std::uint32_t step = 0;
   std::uint32_t operation = 0;
   Nanos started_ns = 0;

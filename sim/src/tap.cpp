@@ -247,6 +247,7 @@ void Tap::collect() { impl_->collect(""); }
 
 void Tap::check_baseline() {
   Impl& tap = *impl_;
+  tap.owner.check_all_slots();
   tap.collect("");
   tap.context.verdicts.checked(Invariant::quiescent_baseline);
   const auto none = [&](std::uint64_t count, std::string_view what) {

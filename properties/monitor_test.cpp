@@ -1,0 +1,746 @@
+// The monitor: good histories pass, and each promise is seen broken, by what the caller alone can know.
+#include "layer_chain.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr CopyDirection kOut = CopyDirection::device_to_host;
+constexpr CopyDirection kIn = CopyDirection::host_to_device;
+
+class MonitorTest : public LayerChain {
+ protected:
+  // One layer, no latent: the locator's keys and what they hold after put(keys()).
+  const std::string locator = std::string(64, 'a') + ":kv";
+  const std::string k = locator + ":L0:k";
+  const std::string v = locator + ":L0:v";
+  const std::string latent = std::string(64, 'a') + ":lat";
+  Names keys() const { return {k, v}; }
+
+  ChunkSource source(std::uint64_t identity = 7) const {
+    ChunkSource chunk;
+    chunk.node = "world 1 [0]";
+    chunk.identity = identity;
+    chunk.value_digests = {tensor_digest(0), tensor_digest(kValueBytes)};
+    chunk.latent_digest = tensor_digest(0);
+    chunk.value_bytes = {kValueBytes, kValueBytes};
+    chunk.latent_bytes = kValueBytes;
+    return chunk;
+  }
+  void claim_kv() { monitor.on_claim(Claim::kv, locator, 1, 2 * kValueBytes); }
+  // A blob put and claimed as it should be.
+  void ingest() {
+    monitor.begin_ingest(source());
+    put_and_route(keys());
+    claim_kv();
+    monitor.end(true);
+  }
+  void ingest_latent() {
+    monitor.begin_ingest(source());
+    put_and_route({latent});
+    monitor.on_claim(Claim::latent, latent, 0, kValueBytes);
+    monitor.end(true);
+  }
+  void submit(const std::vector<Copy>& copies, CopyDirection direction) {
+    static_cast<void>(cuda().copy_batch(direction, copies, stream));
+  }
+  void restart_owner_and_learn() {
+    owner.restart();
+    learn_and_register();
+  }
+};
+
+TEST_F(MonitorTest, AGoodHistoryPassesAndEachCheckIsCounted) {
+  ingest();
+  ingest_latent();
+  monitor.begin(Operation::resume);
+  const PlanPtr plan = read(keys());
+  submit(copies_of(plan, 2, kIn), kIn);
+  ASSERT_TRUE(cuda().stream_synchronize(stream));
+  ASSERT_TRUE(fluxon().release_views(plan));
+  monitor.end(true);
+  monitor.begin(Operation::evict);
+  monitor.on_withdrawal(Claim::kv, locator);
+  ASSERT_TRUE(fluxon().remove(k));
+  ASSERT_TRUE(fluxon().remove(v));
+  monitor.end(true);
+  monitor.check_all_ended();
+  pass(kSecond);  // the holders drop
+  tap.check_baseline();
+  EXPECT_THAT(violated(), IsEmpty()) << message();
+  for (const Invariant invariant :
+       {Invariant::ready_after_commit, Invariant::sync_before_commit, Invariant::abort_after_sync,
+        Invariant::one_terminal, Invariant::validated_batch, Invariant::pinned_stays, Invariant::quiescent_baseline}) {
+    EXPECT_GT(checks(invariant), 0U) << name_of(invariant);
+  }
+  EXPECT_EQ(monitor.claims(7), 2U);
+  EXPECT_EQ(monitor.identity_of(locator), 7U);
+}
+
+// ---- sync-before-commit
+
+TEST_F(MonitorTest, CommitWithoutAWaitIsSeen) {
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  commit(plan);
+  EXPECT_THAT(violated(), ElementsAre("sync-before-commit"));
+  EXPECT_THAT(message(), AllOf(HasSubstr("put plan 1"), HasSubstr("batch 1"), HasSubstr("no successful wait")));
+}
+
+TEST_F(MonitorTest, ProgressOfTheDeviceIsNoExcuse) {
+  inject({}, {{.call = Call::copy_batch, .kind = ChoiceKind::copy_at_submit}});
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  ASSERT_EQ(device.in_flight_count(), 0U);
+  commit(plan);
+  EXPECT_THAT(violated(), ElementsAre("sync-before-commit"));
+}
+
+TEST_F(MonitorTest, CommitAfterAFailedWaitIsSeenEvenIfALaterOneSucceeded) {
+  inject({{.call = Call::stream_synchronize, .kind = FaultKind::before, .code = 719}});
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  ASSERT_FALSE(cuda().stream_synchronize(stream));
+  ASSERT_TRUE(cuda().stream_synchronize(stream));
+  commit(plan);
+  EXPECT_THAT(violated(), ElementsAre("sync-before-commit"));
+  EXPECT_THAT(message(), HasSubstr("stream_synchronize failed"));
+}
+
+TEST_F(MonitorTest, CommitAfterAFailedSubmissionIsSeen) {
+  inject({{.call = Call::copy_batch, .kind = FaultKind::part, .code = 719}});
+  const PlanPtr plan = start({"a", "b"});
+  ASSERT_FALSE(copy_out(plan, 2));
+  ASSERT_TRUE(cuda().stream_synchronize(stream));
+  commit(plan);
+  EXPECT_THAT(violated(), ElementsAre("sync-before-commit"));
+}
+
+TEST_F(MonitorTest, AWaitOnAnotherStreamCoversNothing) {
+  const StreamRef other = device.create_stream().value();
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  ASSERT_TRUE(cuda().stream_synchronize(other));
+  commit(plan);
+  EXPECT_THAT(violated(), ElementsAre("sync-before-commit"));
+}
+
+TEST_F(MonitorTest, AnEventCoversWhatWasSubmittedBeforeItsRecordOnly) {
+  const EventRef event = cuda().event_create().value();
+  const PlanPtr first = start({"a"});
+  ASSERT_TRUE(copy_out(first, 1));
+  ASSERT_TRUE(cuda().event_record(event, stream));
+  const PlanPtr second = start({"b"});
+  ASSERT_TRUE(copy_out(second, 1));
+  ASSERT_TRUE(cuda().event_synchronize(event));
+  commit(first);
+  EXPECT_THAT(violated(), IsEmpty());
+  commit(second);
+  EXPECT_THAT(violated(), ElementsAre("sync-before-commit"));
+}
+
+TEST_F(MonitorTest, AQueryThatSaidDoneIsAWaitAndOneThatSaidNotReadyIsNone) {
+  inject({{.call = Call::event_query, .kind = FaultKind::late}});
+  const EventRef event = cuda().event_create().value();
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  ASSERT_TRUE(cuda().event_record(event, stream));
+  ASSERT_FALSE(cuda().event_query(event).value());
+  ASSERT_TRUE(device.event_synchronize(event));  // behind the caller's back
+  ASSERT_TRUE(cuda().event_query(event).value());
+  commit(plan);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorTest, AWaitReachesThroughTheEventsThatItsStreamWaitedFor) {
+  const StreamRef other = device.create_stream().value();
+  const EventRef event = cuda().event_create().value();
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  ASSERT_TRUE(cuda().event_record(event, stream));
+  ASSERT_TRUE(cuda().stream_wait(other, event));
+  ASSERT_TRUE(cuda().stream_synchronize(other));
+  commit(plan);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+// ---- abort-after-sync
+
+TEST_F(MonitorTest, AbortAndReleaseUnderCopiesAreSeen) {
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  ASSERT_TRUE(fluxon().put_abort(plan));
+  EXPECT_THAT(violated(), Contains("abort-after-sync"));
+  EXPECT_THAT(violated(), Not(Contains("sync-before-commit")));
+  context.verdicts.reset();
+  ASSERT_TRUE(cuda().stream_synchronize(stream));
+  put_and_route({"b"});
+  const PlanPtr views = read({"b"});
+  submit(copies_of(views, 1, kIn), kIn);
+  ASSERT_TRUE(fluxon().release_views(views));
+  EXPECT_THAT(violated(), Contains("abort-after-sync"));
+}
+
+TEST_F(MonitorTest, ALaterSuccessfulWaitPermitsTheAbort) {
+  inject({{.call = Call::stream_synchronize, .kind = FaultKind::before, .code = 719}});
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  ASSERT_FALSE(cuda().stream_synchronize(stream));
+  ASSERT_TRUE(cuda().stream_synchronize(stream));
+  ASSERT_TRUE(fluxon().put_abort(plan));
+  EXPECT_THAT(violated(), IsEmpty());
+  EXPECT_EQ(reached(Mark::abort_after_later_wait), 1U);
+}
+
+TEST_F(MonitorTest, ATearDownPermitsTheAbortButNeverTheCommit) {
+  for (const bool abort : {true, false}) {
+    const PlanPtr plan = start({"a"});
+    ASSERT_TRUE(copy_out(plan, 1));
+    device.client_died();
+    monitor.device_torn_down();
+    if (abort) {
+      ASSERT_TRUE(fluxon().put_abort(plan));
+      EXPECT_THAT(violated(), IsEmpty());
+      learn_and_register();
+    } else {
+      commit(plan);
+      EXPECT_THAT(violated(), ElementsAre("sync-before-commit"));
+    }
+  }
+}
+
+TEST_F(MonitorTest, UnregisteringUnderACopyIsSeen) {
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  ASSERT_TRUE(cuda().host_unregister(owner.segment().write_ptr));
+  EXPECT_THAT(violated(), Contains("abort-after-sync"));
+  EXPECT_THAT(message(), AllOf(HasSubstr("batch 1"), HasSubstr("registration 1")));
+}
+
+TEST_F(MonitorTest, UnregisteringTheOtherMappingIsFine) {
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  ASSERT_TRUE(cuda().host_unregister(owner.segment().read_ptr));
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+// ---- one-terminal
+
+TEST_F(MonitorTest, ASecondEndOfAnyKindIsSeen) {
+  const PlanPtr aborted = start({"a"});
+  ASSERT_TRUE(fluxon().put_abort(aborted));
+  static_cast<void>(fluxon().put_abort(aborted));
+  EXPECT_THAT(violated(), ElementsAre("one-terminal"));
+  EXPECT_THAT(message(), HasSubstr("put plan 1 ended by put_abort"));
+  put_and_route({"b"});
+  const GetHandle handle = look({"b"}).handle;
+  ASSERT_TRUE(fluxon().cancel_get_transfer(handle));
+  static_cast<void>(fluxon().cancel_get_transfer(handle));
+  static_cast<void>(fluxon().get_transfer(handle, 1));
+  EXPECT_EQ(violated().size(), 3U);
+}
+
+TEST_F(MonitorTest, AnEndThatFailedIsAnEnd) {
+  inject({{.call = Call::local_fast_put_commit, .kind = FaultKind::before, .code = 1001}});
+  const PlanPtr plan = start({"a"});
+  ASSERT_FALSE(fluxon().local_fast_put_commit(plan));
+  EXPECT_THAT(violated(), IsEmpty());
+  static_cast<void>(fluxon().put_abort(plan));
+  EXPECT_THAT(violated(), ElementsAre("one-terminal"));
+}
+
+TEST_F(MonitorTest, AbortAfterCommitIsSeen) {
+  const PlanPtr plan = start({"a"});
+  auto future = commit(plan);
+  static_cast<void>(fluxon().put_abort(plan));
+  EXPECT_THAT(violated(), ElementsAre("one-terminal"));
+}
+
+TEST_F(MonitorTest, TheWrongKindOfEndIsSeen) {
+  put_and_route({"a"});
+  static_cast<void>(fluxon().put_abort(read({"a"})));
+  EXPECT_THAT(violated(), Contains("one-terminal"));
+  EXPECT_THAT(message(), HasSubstr("wrong kind of call for read plan"));
+}
+
+TEST_F(MonitorTest, ARefusedTransferLeavesTheHandleToBeCancelled) {
+  put_and_route({"a", "b"});
+  const GetHandle handle = look({"a", "b"}).handle;
+  ASSERT_EQ(code_of(fluxon().get_transfer(handle, 1)), 1001);
+  ASSERT_TRUE(fluxon().cancel_get_transfer(handle));
+  EXPECT_THAT(violated(), IsEmpty());
+  EXPECT_EQ(reached(Mark::transfer_refused), 1U);
+}
+
+TEST_F(MonitorTest, AFailedTransferConsumesTheHandle) {
+  put_and_route({"a"});
+  inject({{.call = Call::get_transfer, .kind = FaultKind::before, .code = 7000}});
+  const GetHandle handle = look({"a"}).handle;
+  ASSERT_EQ(code_of(fluxon().get_transfer(handle, 1)), 7000);
+  static_cast<void>(fluxon().cancel_get_transfer(handle));
+  EXPECT_THAT(violated(), ElementsAre("one-terminal"));
+}
+
+TEST_F(MonitorTest, APlanOfAnOlderGenerationMustNotBeUsed) {
+  const PlanPtr plan = start({"a"});
+  restart_owner_and_learn();
+  static_cast<void>(fluxon().put_abort(plan));
+  EXPECT_THAT(violated(), ElementsAre("one-terminal"));
+  EXPECT_THAT(message(), HasSubstr("older generation"));
+}
+
+TEST_F(MonitorTest, WhoHasNotHeardOfTheRestartMayEndHisPlan) {
+  const PlanPtr plan = start({"a"});
+  owner.restart();
+  static_cast<void>(fluxon().put_abort(plan));
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorTest, AStalePlanNeedsNoEnd) {
+  start({"a"});
+  restart_owner_and_learn();
+  monitor.check_all_ended();
+  EXPECT_THAT(violated(), IsEmpty());
+  EXPECT_EQ(reached(Mark::stale_not_used), 1U);
+}
+
+TEST_F(MonitorTest, WhatNeverEndedIsNamed) {
+  put_and_route({"a"});
+  start({"b"});
+  look({"a"});
+  monitor.check_all_ended();
+  EXPECT_THAT(violated(), ElementsAre("one-terminal", "one-terminal"));
+  EXPECT_THAT(message(), HasSubstr("never ended"));
+}
+
+// ---- validated-batch
+
+TEST_F(MonitorTest, CopiesOutsideATensorOrWithoutLengthAreSeen) {
+  const PlanPtr plan = start({"a"});
+  const Copy good = copies_of(plan, 1, kOut).front();
+  submit({{good.dst, tensor + kTensorBytes - 8, 16}}, kOut);
+  EXPECT_THAT(message(), HasSubstr("no declared tensor"));
+  context.verdicts.reset();
+  submit({{good.dst, good.src, 0}}, kOut);
+  EXPECT_THAT(message(), HasSubstr("no length"));
+  context.verdicts.reset();
+  submit({}, kOut);
+  EXPECT_THAT(violated(), ElementsAre("validated-batch"));
+}
+
+TEST_F(MonitorTest, CopiesMustStayInsideOneSlotOfALivePlan) {
+  const PlanPtr plan = start({"a"});
+  const Copy good = copies_of(plan, 1, kOut).front();
+  submit({{good.dst, good.src, kValueBytes + 1}}, kOut);
+  EXPECT_THAT(message(), HasSubstr("exceed the value's 256 bytes"));
+  context.verdicts.reset();
+  submit({{good.dst + 10 * kSlotAlignment, good.src, 8}}, kOut);
+  EXPECT_THAT(message(), HasSubstr("no slot of a live plan"));
+  context.verdicts.reset();
+  ASSERT_TRUE(cuda().stream_synchronize(stream));
+  ASSERT_TRUE(fluxon().put_abort(plan));
+  context.verdicts.reset();
+  submit({good}, kOut);
+  EXPECT_THAT(message(), HasSubstr("no slot of a live plan"));
+}
+
+TEST_F(MonitorTest, ThePlanMustBeOfTheRightKind) {
+  const PlanPtr plan = start({"a"});
+  const Copy out = copies_of(plan, 1, kOut).front();
+  submit({{out.src, out.dst, out.bytes}}, kIn);
+  EXPECT_THAT(violated(), ElementsAre("validated-batch"));
+  EXPECT_THAT(message(), HasSubstr("of the other kind"));
+}
+
+TEST_F(MonitorTest, ReadingPastTheRecordedLengthIsSeen) {
+  put_and_route({"a"});
+  const PlanPtr plan = read({"a"});
+  submit(copies_of(plan, 1, kIn, 2 * kValueBytes), kIn);
+  EXPECT_THAT(violated(), ElementsAre("validated-batch"));
+  EXPECT_THAT(message(), HasSubstr("exceed the value's 256 bytes"));
+}
+
+TEST_F(MonitorTest, APartOfAValueMayBeRead) {
+  put_and_route({"a"});
+  const PlanPtr plan = read({"a"});
+  Copy copy = copies_of(plan, 1, kIn).front();
+  copy.src += 100;
+  copy.bytes = 56;
+  submit({copy}, kIn);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorTest, OverlappingDestinationsAreSeenInAnyOrder) {
+  put_and_route({"a", "b", "c"});
+  const PlanPtr plan = read({"a", "b", "c"});
+  std::vector<Copy> copies = copies_of(plan, 3, kIn);
+  std::swap(copies[0].dst, copies[2].dst);
+  submit(copies, kIn);
+  EXPECT_THAT(violated(), IsEmpty());
+  copies[0].dst = copies[1].dst + 8;
+  submit(copies, kIn);
+  EXPECT_THAT(message(), HasSubstr("overlaps"));
+}
+
+TEST_F(MonitorTest, MemoryMustBeRegisteredInTheLiveGeneration) {
+  const PlanPtr plan = start({"a"});
+  const std::vector<Copy> copies = copies_of(plan, 1, kOut);
+  ASSERT_TRUE(cuda().host_unregister(owner.segment().write_ptr));
+  submit(copies, kOut);
+  EXPECT_THAT(message(), HasSubstr("no registration"));
+  context.verdicts.reset();
+  ASSERT_TRUE(cuda().stream_synchronize(stream));
+  restart_owner_and_learn();
+  ASSERT_TRUE(cuda().host_register(copies.front().dst, kSlotAlignment, HostAccess::read_write));
+  submit(copies, kOut);
+  EXPECT_THAT(message(), HasSubstr("older generation"));
+}
+
+TEST_F(MonitorTest, ARegistrationOfAnOlderMappingAtTheSameAddressIsSeen) {
+  // The owner takes its mappings in turn: after so many restarts the first one is back.
+  for (std::uint32_t i = 1; i < owner_options().mappings; ++i) restart_owner_and_learn();
+  owner.restart();
+  ASSERT_TRUE(fluxon().wait_local_segments_ready());
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  EXPECT_THAT(violated(), ElementsAre("validated-batch"));
+  EXPECT_THAT(message(), HasSubstr("older mapping at the same address"));
+}
+
+TEST_F(MonitorTest, WhatSomebodyElseRegisteredCountsOnceBothEndsAreKnown) {
+  ASSERT_TRUE(cuda().host_unregister(owner.segment().write_ptr));
+  const Segment segment = owner.segment();
+  ASSERT_TRUE(device.host_register(segment.write_ptr, segment.len, HostAccess::read_write));
+  ASSERT_EQ(code_of(cuda().host_register(segment.write_ptr, segment.len, HostAccess::read_write)), 712);
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(cuda().pointer_attributes(segment.write_ptr));
+  ASSERT_TRUE(copy_out(plan, 1));
+  EXPECT_THAT(violated(), ElementsAre("validated-batch"));
+  context.verdicts.reset();
+  ASSERT_TRUE(cuda().pointer_attributes(segment.write_ptr + segment.len - 1));
+  ASSERT_TRUE(copy_out(plan, 1));
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorTest, ViewsMayBeReachedThroughTheWriteMapping) {
+  put_and_route({"a"});
+  const PlanPtr plan = read({"a"});
+  std::vector<Copy> copies = copies_of(plan, 1, kIn);
+  copies[0].src = copies[0].src - owner.segment().read_ptr + owner.segment().write_ptr;
+  submit(copies, kIn);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorTest, WritingToAReadOnlyRegistrationIsSeen) {
+  const PlanPtr plan = start({"a"});
+  std::vector<Copy> copies = copies_of(plan, 1, kOut);
+  copies[0].dst = copies[0].dst - owner.segment().write_ptr + owner.segment().read_ptr;
+  submit(copies, kOut);
+  EXPECT_THAT(message(), HasSubstr("read-only"));
+}
+
+TEST_F(MonitorTest, OwnRegisteredMemoryIsNoPlans) {
+  const std::uintptr_t own = arena.map_private(1 << 13);
+  ASSERT_TRUE(cuda().host_register(own, 1 << 13, HostAccess::read_write));
+  submit({{own, tensor, 1 << 13}}, kOut);
+  EXPECT_THAT(violated(), IsEmpty());
+  submit({{own + 8, tensor, 1 << 13}}, kOut);
+  EXPECT_THAT(violated(), ElementsAre("validated-batch"));
+}
+
+TEST_F(MonitorTest, ACopyIntoAPlanPastItsTimeoutIsSeen) {
+  const PlanPtr plan = start({"a"});
+  const std::vector<Copy> copies = copies_of(plan, 1, kOut);
+  pass(kPlanTimeout);
+  submit(copies, kOut);
+  EXPECT_THAT(message(), HasSubstr("past the plan time-out"));
+}
+
+// ---- ready-after-commit
+
+TEST_F(MonitorTest, AClaimBeforeItsCodesIsSeen) {
+  monitor.begin_ingest(source());
+  const PlanPtr plan = start(keys());
+  ASSERT_TRUE(copy_out(plan, 2));
+  ASSERT_TRUE(cuda().stream_synchronize(stream));
+  auto future = commit(plan);
+  claim_kv();
+  EXPECT_THAT(violated(), ElementsAre("ready-after-commit"));
+  EXPECT_THAT(message(), AllOf(HasSubstr("world 1 [0]"), HasSubstr(":L0:k")));
+}
+
+TEST_F(MonitorTest, AClaimDespiteOneBadCodeIsSeen) {
+  inject({{.call = Call::commit_wait, .kind = FaultKind::part, .code = -103, .arg = 1}});
+  monitor.begin_ingest(source());
+  ASSERT_THAT(put(keys()).value(), Contains(-103));
+  claim_kv();
+  EXPECT_THAT(violated(), ElementsAre("ready-after-commit"));
+  EXPECT_TRUE(monitor.unsettled(7));
+}
+
+TEST_F(MonitorTest, AClaimOfAKeyThatWasRemovedSinceIsSeen) {
+  monitor.begin_ingest(source());
+  put_and_route(keys());
+  ASSERT_TRUE(fluxon().remove(v));
+  claim_kv();
+  EXPECT_THAT(violated(), ElementsAre("ready-after-commit"));
+}
+
+TEST_F(MonitorTest, AClaimOfOtherBytesThanTheSourcesIsSeen) {
+  monitor.begin_ingest(source());
+  put_and_route(keys());
+  bytes_at(owner.peek(v)->write_address)[9] ^= 1;
+  claim_kv();
+  EXPECT_THAT(violated(), ElementsAre("ready-after-commit"));
+  EXPECT_THAT(message(), AllOf(HasSubstr(v), HasSubstr("not the source's")));
+}
+
+TEST_F(MonitorTest, AValueThatWasEvictedMeanwhileIsNotHeldAgainstItsClaim) {
+  monitor.begin_ingest(source());
+  put_and_route(keys());
+  ASSERT_TRUE(owner.evict(v));
+  claim_kv();
+  EXPECT_THAT(violated(), IsEmpty());
+  EXPECT_EQ(checks(Invariant::ready_after_commit), 1U);
+}
+
+TEST_F(MonitorTest, AdoptionNeedsOneReadPlanOfThisOperationPastTheBoundOverEveryKey) {
+  inject({{.call = Call::commit_wait, .kind = FaultKind::lost, .code = -608}});
+  monitor.begin_ingest(source());
+  ASSERT_TRUE(put(keys()));
+  monitor.end(true);
+  const auto adopt = [&](const std::vector<Names>& reads, bool same_operation) {
+    context.verdicts.reset();
+    monitor.begin_ingest(source());
+    for (const Names& names : reads) EXPECT_TRUE(fluxon().release_views(read(names)));
+    if (!same_operation) {
+      monitor.end(true);
+      monitor.begin_ingest(source());
+    }
+    claim_kv();
+    monitor.end(true);
+    monitor.on_withdrawal(Claim::kv, locator);
+    return violated().empty();
+  };
+  EXPECT_FALSE(adopt({keys()}, true));  // within the bound
+  pass(kSettleBound);
+  EXPECT_FALSE(adopt({{k}}, true));
+  EXPECT_FALSE(adopt({{k}, {v}}, true));
+  EXPECT_FALSE(adopt({keys()}, false));
+  EXPECT_TRUE(adopt({keys()}, true));
+}
+
+TEST_F(MonitorTest, ASnapshotsClaimsAreHints) {
+  monitor.begin(Operation::restore);
+  claim_kv();
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorTest, CodesOfAnOlderGenerationProveNothing) {
+  monitor.begin_ingest(source());
+  put_and_route(keys());
+  restart_owner_and_learn();
+  claim_kv();
+  EXPECT_THAT(violated(), ElementsAre("ready-after-commit"));
+}
+
+TEST_F(MonitorTest, AClaimMustFallInTheOperationThatRemovesItsKeys) {
+  ingest();
+  monitor.begin(Operation::evict);
+  ASSERT_TRUE(fluxon().remove(k));
+  monitor.end(true);
+  EXPECT_THAT(violated(), ElementsAre("ready-after-commit"));
+  EXPECT_THAT(message(), HasSubstr("still claimed"));
+}
+
+TEST_F(MonitorTest, AMemoryStoreMayClaimOnceNothingIsInFlightToTheHost) {
+  monitor.expect_memory_store();
+  const std::uintptr_t own = arena.map_private(1 << 13);
+  ASSERT_TRUE(cuda().host_register(own, 1 << 13, HostAccess::read_write));
+  monitor.begin_ingest(source());
+  submit({{own, tensor, 64}}, kOut);
+  claim_kv();
+  EXPECT_THAT(violated(), ElementsAre("ready-after-commit"));
+  context.verdicts.reset();
+  ASSERT_TRUE(cuda().stream_synchronize(stream));
+  claim_kv();
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+// ---- no-publish-on-failure
+
+TEST_F(MonitorTest, AFailedOperationMayWithdrawButNotClaim) {
+  ingest();
+  monitor.begin(Operation::resume);
+  monitor.on_withdrawal(Claim::kv, locator);
+  monitor.end(false);
+  EXPECT_THAT(violated(), IsEmpty());
+  EXPECT_EQ(checks(Invariant::no_publish_on_failure), 1U);
+  monitor.begin_ingest(source());
+  claim_kv();
+  monitor.end(false);
+  EXPECT_THAT(violated(), ElementsAre("no-publish-on-failure"));
+}
+
+// ---- pinned-stays
+
+TEST_F(MonitorTest, EvictionOfAPinnedNodeIsSeenWhetherOrNotItIsWithdrawnFirst) {
+  for (const bool withdrawn : {true, false}) {
+    ingest();
+    monitor.pin(7, true);
+    monitor.begin(Operation::evict);
+    if (withdrawn) monitor.on_withdrawal(Claim::kv, locator);
+    ASSERT_TRUE(fluxon().remove(k));
+    if (!withdrawn) monitor.on_withdrawal(Claim::kv, locator);
+    ASSERT_TRUE(fluxon().remove(v));
+    monitor.end(true);
+    EXPECT_THAT(violated(), Contains("pinned-stays"));
+    EXPECT_THAT(message(), HasSubstr("the node is pinned"));
+    context.verdicts.reset();
+    monitor.pin(7, false);
+  }
+}
+
+TEST_F(MonitorTest, EvictionOfAHeldNodeIsSeenUntilItIsLetGo) {
+  ingest();
+  monitor.hold(7);
+  monitor.begin(Operation::make_room);
+  monitor.on_withdrawal(Claim::kv, locator);
+  monitor.end(true);
+  EXPECT_THAT(violated(), ElementsAre("pinned-stays"));
+  EXPECT_THAT(message(), HasSubstr("referenced 1 times"));
+  context.verdicts.reset();
+  monitor.unhold(7);
+  monitor.begin_ingest(source());
+  claim_kv();
+  monitor.end(true);
+  monitor.begin(Operation::make_room);
+  monitor.on_withdrawal(Claim::kv, locator);
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorTest, AnEvictionToMakeRoomForAPutIsOneToo) {
+  ingest();
+  monitor.hold(7);
+  monitor.begin_ingest(source(8));
+  monitor.on_withdrawal(Claim::kv, locator);
+  EXPECT_THAT(violated(), ElementsAre("pinned-stays"));
+}
+
+TEST_F(MonitorTest, AHeldNodeMayBeWithdrawnWhenAGetMissedIt) {
+  ingest();
+  monitor.hold(7);
+  ASSERT_TRUE(owner.evict(k));
+  monitor.begin(Operation::resume);
+  ASSERT_TRUE(fluxon().cancel_get_transfer(look(keys()).handle));
+  monitor.on_withdrawal(Claim::kv, locator);
+  monitor.end(true);
+  monitor.begin(Operation::pump);
+  ASSERT_TRUE(fluxon().remove(v));  // a leftover by now
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorTest, TheSkeletonStays) {
+  ingest_latent();
+  monitor.begin(Operation::evict);
+  monitor.on_withdrawal(Claim::latent, latent);
+  ASSERT_TRUE(fluxon().remove(latent));
+  monitor.end(true);
+  EXPECT_THAT(violated(), ElementsAre("pinned-stays"));
+  EXPECT_THAT(message(), HasSubstr("skeleton"));
+}
+
+TEST_F(MonitorTest, EvictionOfAnUnsettledBlobIsSeenButNotWhatItUnsettlesItself) {
+  ingest();
+  inject({{.call = Call::remove, .kind = FaultKind::lost, .code = 7000}});
+  monitor.begin(Operation::evict);
+  ASSERT_FALSE(fluxon().remove(k));
+  monitor.on_withdrawal(Claim::kv, locator);
+  ASSERT_TRUE(fluxon().remove(v));
+  monitor.end(false);
+  EXPECT_THAT(violated(), IsEmpty());
+  EXPECT_TRUE(monitor.unsettled(7));
+  monitor.begin(Operation::restore);
+  claim_kv();
+  monitor.end(true);
+  monitor.begin(Operation::evict);
+  monitor.on_withdrawal(Claim::kv, locator);
+  EXPECT_THAT(violated(), ElementsAre("pinned-stays"));
+  EXPECT_THAT(message(), HasSubstr("unsettled"));
+}
+
+TEST_F(MonitorTest, LeftoversMayBeRemovedAtAnyTime) {
+  monitor.begin_ingest(source());
+  put_and_route(keys());
+  monitor.pin(7, true);
+  ASSERT_TRUE(fluxon().remove(k));
+  ASSERT_TRUE(fluxon().remove(v));
+  monitor.end(false);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+// ---- Unsettled keys.
+
+TEST_F(MonitorTest, AnUnknownKeyIsDecidedByARemovalOrAProbeAfterTheBound) {
+  inject({{.call = Call::commit_wait, .kind = FaultKind::lost, .code = -608, .persistent = true}});
+  const auto unknown_again = [&] {
+    monitor.begin_ingest(source());
+    ASSERT_TRUE(put(keys()));
+    monitor.end(false);
+    EXPECT_TRUE(monitor.unsettled(7));
+  };
+  unknown_again();
+  EXPECT_TRUE(fluxon().cancel_get_transfer(look(keys()).handle));
+  EXPECT_TRUE(monitor.unsettled(7));  // within the bound it decides nothing
+  pass(kSettleBound);
+  EXPECT_TRUE(fluxon().cancel_get_transfer(look(keys()).handle));
+  EXPECT_FALSE(monitor.unsettled(7));
+  EXPECT_TRUE(fluxon().remove(k) && fluxon().remove(v));
+  unknown_again();
+  EXPECT_EQ(code_of(fluxon().remove(k)), 4000);  // not routed yet
+  EXPECT_TRUE(monitor.unsettled(7));
+  pass(kSettleBound);
+  EXPECT_TRUE(fluxon().remove(k) && fluxon().remove(v));
+  EXPECT_FALSE(monitor.unsettled(7));
+}
+
+// ---- The log.
+
+class History : public LayerChain {
+ public:
+  explicit History(std::uint64_t arena_shift_pages) : LayerChain(arena_shift_pages) {}
+  void TestBody() override {}
+  std::uint64_t run(bool keep_text, std::uint64_t bytes) {
+    context.log.keep_text(keep_text);
+    inject({{.call = Call::commit_wait, .nth = 1, .kind = FaultKind::part, .code = -103, .arg = 3}},
+           {{.call = Call::copy_batch, .kind = ChoiceKind::copy_split, .arg = 9}});
+    static_cast<void>(put({"a", "b"}, bytes));
+    static_cast<void>(put({"c", "d"}, bytes));
+    static_cast<void>(fluxon().get_start(Names{"a", "x"}, true, {}));
+    static_cast<void>(monitor.files().write("f", "text"));
+    for (const std::string& line : context.log.lines()) EXPECT_THAT(line, Not(HasSubstr("0x7f")));
+    return context.log.hash();
+  }
+};
+
+std::uint64_t log_of_a_history(std::uint64_t arena_shift_pages, bool keep_text, std::uint64_t value_bytes) {
+  return History(arena_shift_pages).run(keep_text, value_bytes);
+}
+
+TEST(MonitorLog, IsTheSameWhereverTheMemoryLies) {
+  const std::uint64_t hash = log_of_a_history(0, false, 256);
+  EXPECT_EQ(hash, log_of_a_history(3, true, 256));
+  EXPECT_NE(hash, log_of_a_history(0, false, 512));
+}
+
+}  // namespace
+}  // namespace holdfast::sim

@@ -141,7 +141,7 @@ void TraceAuthor::follow_up(const Path& path, std::uint32_t depth) {
       continue_on(twin);
       return;
     case 2:
-      trace_.pass_time(kSettled);
+      trace_.pass_time(one_in(8) ? kPlanTimeout + kMinute : kSettled);
       continue_on(twin);
       return;
     case 3:
@@ -269,7 +269,8 @@ void TraceAuthor::play_evict() {
   const bool failing = one_in(2);
   if (failing) {
     const auto nth = static_cast<std::uint32_t>(rng_.below(2));
-    fault(step, Call::remove, nth, any_of({FaultKind::before, FaultKind::lost}), kNetwork, 0, one_in(2));
+    const auto kind = any_of({FaultKind::before, FaultKind::lost});
+    fault(step, Call::remove, nth, kind, kNetwork, 0, one_in(2));
   }
   if (one_in(2)) resume(session);
   if (held) trace_.unhold(hold);
@@ -309,11 +310,21 @@ void TraceAuthor::play_owner_restart() {
   if (!profile_.faults) return play_idle();
   const auto call = any_of({Call::local_fast_put_start, Call::copy_batch, Call::stream_synchronize,
                             Call::local_fast_put_commit, Call::commit_wait});
-  switch (rng_.below(3)) {
+  switch (rng_.below(4)) {
     case 0:
       trace_.owner_restart();
       break;
     case 1: {
+      // A plan that cannot be waited for outlives its generation.
+      std::uint32_t keep = 0;
+      const Path path = fresh_path(&keep);
+      const Id session = open(path);
+      if (keep > 0) resume(session);
+      fault(trace_.generate(session), Call::stream_synchronize, latent_puts(path), FaultKind::before, kLaunch, 0, true);
+      trace_.owner_restart();
+      break;
+    }
+    case 2: {
       std::uint32_t keep = 0;
       const Path path = fresh_path(&keep);
       const Id session = open(path);
@@ -325,8 +336,8 @@ void TraceAuthor::play_owner_restart() {
     default: {
       const Path path = known_path();
       const Id step = trace_.resume(open(path));
-      fault(step, any_of({Call::get_start, Call::get_transfer, Call::copy_batch, Call::stream_synchronize}),
-            static_cast<std::uint32_t>(rng_.below(latent_puts(path) + 1)), FaultKind::gone);
+      const auto get = any_of({Call::get_start, Call::get_transfer, Call::copy_batch, Call::stream_synchronize});
+      fault(step, get, static_cast<std::uint32_t>(rng_.below(latent_puts(path) + 1)), FaultKind::gone);
       break;
     }
   }
@@ -379,12 +390,15 @@ void TraceAuthor::play_death() {
             nth, FaultKind::death);
       break;
     }
-    case 1:
-      fault(trace_.resume(open(known_path())),
+    case 1: {
+      const Path path = known_path();
+      const Id step = trace_.resume(open(path));
+      fault(step,
             any_of(
                 {Call::get_start, Call::get_transfer, Call::copy_batch, Call::stream_synchronize, Call::release_views}),
             nth, FaultKind::death);
       break;
+    }
     case 2: {
       const Path path = known_path();
       const Id session = open(path);
@@ -395,7 +409,6 @@ void TraceAuthor::play_death() {
       fault(trace_.snapshot(), any_of({Call::file_write, Call::file_sync, Call::file_rename}), 0, FaultKind::death);
       break;
   }
-  trace_.restart();
   forget_sessions();
   const Path path = known_path();
   const Id session = open(path);
@@ -416,7 +429,7 @@ void TraceAuthor::play_mistaken_layout() {
 }
 
 void TraceAuthor::play_idle() {
-  trace_.pass_time(any_of<Nanos>({kMillisecond, kSecond, 30 * kSecond, kSettled, 31 * kMinute}));
+  trace_.pass_time(any_of<Nanos>({kMillisecond, kSecond, 30 * kSecond, kSettled, kPlanTimeout + kMinute}));
   if (one_in(2)) stray_fault(trace_.pump(), {Call::remove, Call::get_start, Call::get_transfer, Call::release_views});
 }
 

@@ -241,7 +241,8 @@ void TraceAuthor::any_fault(Id step, Call call, std::uint32_t nth) {
 
 void TraceAuthor::stray_fault(Id step, std::initializer_list<Call> calls) {
   if (!chance(profile_.stray_fault)) return;
-  any_fault(step, any_of(calls), static_cast<std::uint32_t>(rng_.below(3)));
+  const Call call = any_of(calls);
+  any_fault(step, call, static_cast<std::uint32_t>(rng_.below(2)));
 }
 
 void TraceAuthor::choices(Id step, bool commits) {
@@ -250,6 +251,11 @@ void TraceAuthor::choices(Id step, bool commits) {
   if (commits && one_in(3)) {
     trace_.choice({step, Call::local_fast_put_commit, nth, ChoiceKind::route_after,
                    any_of<std::uint64_t>({0, kMillisecond, kSecond, 20 * kSecond})});
+    return;
+  }
+  if (commits && one_in(6)) {
+    trace_.choice({step, Call::local_fast_put_commit, nth, ChoiceKind::answer_after,
+                   any_of<std::uint64_t>({kMillisecond, kSecond, 9 * kSecond})});
     return;
   }
   const auto kind = any_of(

@@ -97,7 +97,7 @@ class TraceAuthor {
   }
 
   const Profile& profile_;
-  Rng rng_;
+  Rng rng_;  // at most one draw among the arguments of a call: their order differs between compilers
   TraceBuilder trace_;
   std::vector<Path> paths_;
   std::uint32_t actions_made_ = 0;

@@ -1,7 +1,6 @@
 #include "holdfast/fakes/cuda_device.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cstdio>
 #include <utility>
 

@@ -1,11 +1,11 @@
 #include "holdfast/fakes/cuda_device_streams.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
+#include "holdfast/core/check.hpp"
 #include "holdfast/fakes/cuda_device_registrations.hpp"
 
 namespace holdfast::fakes {
@@ -72,13 +72,13 @@ void StreamQueues::drop_work() {
 StreamRef StreamQueues::create(int device) {
   if (count_ == streams_.size()) streams_.emplace_back();
   Stream& stream = streams_[count_];
-  assert(stream.ops.empty());
+  check(stream.ops.empty(), "a new stream is empty");
   stream.live = true;
   stream.device = device;
   stream.first_position = 0;
   ++live_count_;
   const Result<StreamRef> ref = StreamRef::from_native(kFirstStream + count_++);
-  assert(ref.has_value());
+  check(ref.has_value(), "a native stream is never 0");
   return *ref;
 }
 

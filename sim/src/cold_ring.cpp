@@ -1,6 +1,6 @@
 #include "holdfast/sim/cold_ring.hpp"
 
-#include <cassert>
+#include "holdfast/core/check.hpp"
 
 namespace holdfast::sim {
 
@@ -23,7 +23,7 @@ bool ColdRing::has_room() const {
 }
 
 ColdRing::Dropped ColdRing::append_chunk() {
-  assert(has_room());
+  check(has_room(), "a frame is added only where the ring has room");
   Dropped dropped;
   if (frames_.size() + chunk_ > capacity_) {
     dropped = {sinks_, frames_.size() + chunk_ - capacity_};

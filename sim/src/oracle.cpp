@@ -1,8 +1,8 @@
 #include "holdfast/sim/oracle.hpp"
 
 #include <algorithm>
-#include <cassert>
 
+#include "holdfast/core/check.hpp"
 #include "holdfast/sim/pseudo_bytes.hpp"
 
 namespace holdfast::sim {
@@ -104,7 +104,7 @@ std::string Oracle::describe(NodeIndex index) const {
 
 void Oracle::learn(NodeIndex index, std::span<const std::byte* const> values, const std::byte* latent) {
   OracleNode& node = nodes_[index];
-  assert(node.first_digest == ~0ULL);
+  check(node.first_digest == ~0ULL, "a node is digested once");
   const EngineLayout& sizes = layouts_[node.layout];
   const std::uint32_t frames = sizes.geometry.frames_per_chunk;
   node.first_digest = digests_.size();

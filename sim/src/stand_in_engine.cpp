@@ -1,10 +1,10 @@
 #include "holdfast/sim/stand_in_engine.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 #include <utility>
 
+#include "holdfast/core/check.hpp"
 #include "holdfast/sim/pseudo_bytes.hpp"
 
 namespace holdfast::sim {
@@ -19,7 +19,7 @@ std::byte* at(std::uintptr_t address) { return reinterpret_cast<std::byte*>(addr
 }  // namespace
 
 Status StandInEngine::open(LayoutIndex layout_index, std::vector<NodeIndex> nodes) {
-  assert(!is_open_);
+  check(!is_open_, "an engine is opened once");
   layout_ = layout_index;
   path_ = std::move(nodes);
   ring_.configure(layout().geometry);
@@ -96,7 +96,7 @@ bool StandInEngine::can_generate() const {
 }
 
 bool StandInEngine::generate() {
-  assert(can_generate());
+  check(can_generate(), "a chunk is generated only where the ring has room");
   reach_stream_order();
   reread(std::min(kSampledFrames, ring_.size() * layout().tensors()));
 

@@ -230,7 +230,7 @@ Result<Trace> read_fields(const Json& root, const TraceLimits& limits) {
   fields.bool_field("checksums", trace.checksums);
   Status status = read_section(
       fields, "geometries", kGeometriesMax, true, trace.geometries,
-      [](const Json& json, std::string where, Geometry& item) { return read_geometry(json, where, item); });
+      [](const Json& json, std::string where, Geometry& item) { return read_geometry(json, std::move(where), item); });
   if (!status) return status.error();
   status = read_section(
       fields, "steps", limits.steps_max, true, trace.steps,

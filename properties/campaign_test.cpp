@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <set>
@@ -290,6 +291,22 @@ TEST(Campaign, TellsHowFarItIs) {
   ASSERT_FALSE(told.empty());
   EXPECT_EQ(told.back().seeds_run, 40U);
   EXPECT_EQ(told.back().seeds_all, 40U);
+}
+
+TEST(Campaign, AnInterruptEndsItAfterTheSeedsInProgressAndItSaysSo) {
+  const SystemFactory factory = [](Ports& ports, ClaimListener& listener, const SystemOptions& system) {
+    return std::make_unique<TroubledSystem>(ports, listener, system, std::set<std::uint32_t>{});
+  };
+  bool sent = false;
+  const auto result = run_campaign(options_of({.seeds = {1, 1'000'000'000'000}}), factory, trace_of_world,
+                                   [&](const CampaignProgress& /*progress*/) {
+                                     if (!sent) std::raise(SIGINT);
+                                     sent = true;
+                                   });
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_THAT(result->stopped, HasSubstr("interrupted"));
+  EXPECT_GE(result->seeds_run, 1U);
 }
 
 TEST(Perturbation, NumberZeroChangesNothingAndEveryOtherChangesEverything) {

@@ -41,7 +41,7 @@ std::pair<std::string_view, std::string_view> number_and_unit(std::string_view t
 }
 
 Error wants(std::string_view option, std::string_view what, std::string_view text) {
-  return bad_input(option, fmt::format("wants {}, not '{}'", what, text));
+  return refusal(option, fmt::format("wants {}, not '{}'", what, text));
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ Result<SeedRange> parse_seeds(std::string_view option, std::string_view text) {
   const auto last = whole_number(text.substr(dash + 1));
   if (!first || !last || *first == 0 || *last > kSeedMax) return wants(option, what, text);
   if (*last < *first) {
-    return bad_input(option, fmt::format("ends before it begins: '{}'; say {}-{}", text, *last, *first));
+    return refusal(option, fmt::format("ends before it begins: '{}'; say {}-{}", text, *last, *first));
   }
   range.first = *first;
   range.last = *last;
@@ -102,8 +102,8 @@ Result<Share> parse_share(std::string_view option, std::string_view text) {
     return share;
   }
   const auto numerator = whole_number(text.substr(0, slash));
-  const auto denominator =
-      slash == std::string_view::npos ? std::optional<std::uint64_t>(1) : whole_number(text.substr(slash + 1));
+  std::optional<std::uint64_t> denominator = 1;
+  if (slash != std::string_view::npos) denominator = whole_number(text.substr(slash + 1));
   if (!numerator || !denominator || *denominator == 0 || *numerator > *denominator) return wants(option, what, text);
   share = {*numerator, *denominator};
   return share;
@@ -133,12 +133,14 @@ Result<Capacity> parse_capacity(std::string_view option, std::string_view text) 
 }
 
 Result<Shard> parse_shard(std::string_view option, std::string_view text) {
+  const std::string what = "I/N like 2/8, the second of eight";
   const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return wants(option, what, text);
   const auto index = whole_number(text.substr(0, slash));
-  const auto count = slash == std::string_view::npos ? std::nullopt : whole_number(text.substr(slash + 1));
-  if (!index || !count) return wants(option, "I/N like 2/8, the second of eight", text);
+  const auto count = whole_number(text.substr(slash + 1));
+  if (!index || !count) return wants(option, what, text);
   if (*index == 0 || *index > *count) {
-    return bad_input(option, fmt::format("'{}' names no shard; with N of them, I goes from 1 to N", text));
+    return refusal(option, fmt::format("'{}' names no shard; with N of them, I goes from 1 to N", text));
   }
   return Shard{*index, *count, std::string(option)};
 }
@@ -174,8 +176,8 @@ Result<Shard> shard_from_environment(const Environment& environment) {
     };
     const auto count_text = environment(source.count);
     if (!count_text) {
-      return bad_input(source.index,
-                       fmt::format("is set, but {} is not: how many shards are there?{}", source.count, kRemedy));
+      return refusal(source.index,
+                     fmt::format("is set, but {} is not: how many shards are there?{}", source.count, kRemedy));
     }
     const auto index = whole_number(*index_text);
     const auto count = whole_number(*count_text);
@@ -183,8 +185,8 @@ Result<Shard> shard_from_environment(const Environment& environment) {
     const auto step = number(source.step, 1);
     if (!index || !count || !first || !step || *step == 0 || *index < *first || (*index - *first) / *step >= *count ||
         (*index - *first) % *step != 0) {
-      return bad_input(source.index,
-                       fmt::format("{} of {}={} is no shard{}", *index_text, source.count, *count_text, kRemedy));
+      return refusal(source.index,
+                     fmt::format("{} of {}={} is no shard{}", *index_text, source.count, *count_text, kRemedy));
     }
     return Shard{(*index - *first) / *step + 1, *count, source.index};
   }

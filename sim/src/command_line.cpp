@@ -74,8 +74,8 @@ std::string help_text(const CommandSpec& spec) {
 Result<Arguments> Arguments::parse(const CommandSpec& spec, const std::vector<std::string>& words) {
   const std::string place = "holdfast " + spec.name;
   const auto unknown = [&](const std::string& word) {
-    return bad_input(place,
-                     fmt::format("there is no option '{}'{}", printable(word), did_you_mean(word, option_names(spec))));
+    return refusal(place,
+                   fmt::format("there is no option '{}'{}", printable(word), did_you_mean(word, option_names(spec))));
   };
   Arguments arguments;
   try {
@@ -90,11 +90,11 @@ Result<Arguments> Arguments::parse(const CommandSpec& spec, const std::vector<st
       if (option.position_key >= 0) {
         const std::string& word = option.value.at(0);
         if (spec.operand.empty()) {
-          return bad_input(place, fmt::format("takes no operand, but was given '{}'", printable(word)));
+          return refusal(place, fmt::format("takes no operand, but was given '{}'", printable(word)));
         }
         if (arguments.operand_) {
-          return bad_input(place, fmt::format("takes one {}, but was given '{}' and '{}'", spec.operand,
-                                              printable(*arguments.operand_), printable(word)));
+          return refusal(place, fmt::format("takes one {}, but was given '{}' and '{}'", spec.operand,
+                                            printable(*arguments.operand_), printable(word)));
         }
         arguments.operand_ = word;
         continue;
@@ -102,12 +102,12 @@ Result<Arguments> Arguments::parse(const CommandSpec& spec, const std::vector<st
       const OptionSpec* known = spec_of(spec, option.string_key);
       std::vector<std::string>& values = arguments.values_[option.string_key];
       if (!values.empty() && (known == nullptr || known->kind != OptionSpec::Kind::repeated)) {
-        return bad_input(place, fmt::format("--{} is said twice; say it once", option.string_key));
+        return refusal(place, fmt::format("--{} is said twice; say it once", option.string_key));
       }
       values.push_back(option.value.empty() ? std::string() : option.value.at(0));
     }
   } catch (const options::error& error) {
-    return bad_input(place, printable(error.what()));
+    return refusal(place, printable(error.what()));
   }
   return arguments;
 }
@@ -140,17 +140,17 @@ Result<std::vector<Invariant>> disabled_of(const Arguments& arguments) {
     if (!invariant) {
       std::vector<std::string> names;
       for (std::size_t i = 0; i < kInvariantCount; ++i) names.emplace_back(name_of(static_cast<Invariant>(i)));
-      return bad_input("--disable", fmt::format("there is no invariant '{}'{} (holdfast list invariants)",
-                                                printable(name), did_you_mean(name, names)));
+      return refusal("--disable", fmt::format("there is no invariant '{}'{} (holdfast list invariants)",
+                                              printable(name), did_you_mean(name, names)));
     }
     if (std::find(disabled.begin(), disabled.end(), *invariant) == disabled.end()) disabled.push_back(*invariant);
   }
   return disabled;
 }
 
-Result<Nanos> hang_limit_of(const Arguments& arguments) {
+Result<Nanos> hang_limit_of(const Arguments& arguments, Nanos otherwise_ns) {
   const auto text = arguments.value("hang-limit");
-  return text ? parse_duration("--hang-limit", *text) : Result<Nanos>(kMinute);
+  return text ? parse_duration("--hang-limit", *text) : Result<Nanos>(otherwise_ns);
 }
 
 std::string disable_words(const std::vector<Invariant>& disabled) {
@@ -171,7 +171,7 @@ Status carry_out(const CampaignJob& job, Report& report) {
   if (!job.out.empty()) {
     // Before the work, so that a directory that cannot be had is known now.
     if (auto status = make_directory(job.out + "/failures"); !status) {
-      return bad_input("--out", explain(status.error()));
+      return refusal("--out", explain(status.error()));
     }
     remove_old_traces(job.out + "/failures");
   }

@@ -69,7 +69,7 @@ OptionSpec out_option();
 OptionSpec quiet_option();
 OptionSpec hang_limit_option();
 Result<std::vector<Invariant>> disabled_of(const Arguments& arguments);
-Result<Nanos> hang_limit_of(const Arguments& arguments);
+Result<Nanos> hang_limit_of(const Arguments& arguments, Nanos otherwise_ns = kMinute);
 // " --disable X" for each.
 std::string disable_words(const std::vector<Invariant>& disabled);
 

@@ -87,9 +87,9 @@ Result<ExitStatus> list_main(const Arguments& arguments) {
     return ExitStatus::held;
   }
   const std::string all = fmt::format("{}", fmt::join(names, ", "));
-  if (what.empty()) return bad_input("holdfast list", "list what? One of " + all);
-  return bad_input("holdfast list", fmt::format("there is no list of '{}'{}; there are {}", printable(what),
-                                                did_you_mean(what, names), all));
+  if (what.empty()) return refusal("holdfast list", "list what? One of " + all);
+  return refusal("holdfast list", fmt::format("there is no list of '{}'{}; there are {}", printable(what),
+                                              did_you_mean(what, names), all));
 }
 
 }  // namespace

@@ -46,16 +46,15 @@ CommandSpec spec() {
 Result<Trace> trace_of(const Arguments& arguments) {
   const auto seed_text = arguments.value("seed");
   const auto& file = arguments.operand();
-  if (file && seed_text) return bad_input("holdfast replay", "takes a FILE or --seed N, not both");
-  if (!file && !seed_text) return bad_input("holdfast replay", "wants a trace FILE, or --seed N");
+  if (file && seed_text) return refusal("holdfast replay", "takes a FILE or --seed N, not both");
+  if (!file && !seed_text) return refusal("holdfast replay", "wants a trace FILE, or --seed N");
   if (file) {
-    if (arguments.has("profile")) return bad_input("--profile", "belongs to --seed; a trace file has its own content");
+    if (arguments.has("profile")) return refusal("--profile", "belongs to --seed; a trace file has its own content");
     const TraceLimits limits;
     auto text = read_input_file(*file, limits.file_bytes_max);
     if (!text) return text.error();
     auto trace = read_trace(*text, *file, limits);
-    // Whatever its code, what the reader refuses is bad input.
-    if (!trace) return bad_input("holdfast replay", explain(trace.error()));
+    if (!trace) return refusal("holdfast replay", explain(trace.error()));
     return trace;
   }
   auto seed = parse_count("--seed", *seed_text, 1, std::numeric_limits<std::uint64_t>::max() / 2);
@@ -65,8 +64,8 @@ Result<Trace> trace_of(const Arguments& arguments) {
   if (profile == nullptr) {
     std::vector<std::string> names;
     for (const Profile& known : profiles()) names.emplace_back(known.name);
-    return bad_input("--profile", fmt::format("there is no profile '{}'{} (holdfast list profiles)", printable(name),
-                                              did_you_mean(name, names)));
+    return refusal("--profile", fmt::format("there is no profile '{}'{} (holdfast list profiles)", printable(name),
+                                            did_you_mean(name, names)));
   }
   return generate(*seed, *profile);
 }
@@ -87,7 +86,7 @@ Result<ExitStatus> replay_main(const Arguments& arguments) {
   }
   if (const auto file = arguments.value("write")) {
     if (auto status = write_output_file(*file, write_trace(*trace)); !status) {
-      return bad_input("--write", explain(status.error()));
+      return refusal("--write", explain(status.error()));
     }
     fmt::print("trace written to {}\n", printable(*file));
   }

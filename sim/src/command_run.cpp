@@ -69,8 +69,8 @@ Result<std::string> backend_of(const Arguments& arguments) {
   const bool plugin = backend.starts_with("plugin:");
   const std::vector<std::string> names{"fake", "cuda", "plugin:FILE"};
   if (!plugin && backend != "fake" && backend != "cuda") {
-    return bad_input("--backend", fmt::format("there is no backend '{}'{}; there are fake, cuda and plugin:FILE",
-                                              printable(backend), did_you_mean(backend, names)));
+    return refusal("--backend", fmt::format("there is no backend '{}'{}; there are fake, cuda and plugin:FILE",
+                                            printable(backend), did_you_mean(backend, names)));
   }
   return backend;
 }
@@ -143,13 +143,13 @@ std::string option_words(const Arguments& arguments, const Report& report) {
 Result<ExitStatus> run_scenario(const Arguments& arguments, const std::string& name) {
   for (const char* other : {"seeds", "profile", "shard", "time-budget", "require-marks"}) {
     if (arguments.has(other)) {
-      return bad_input("--scenario", fmt::format("is one trace, to which --{} does not apply; leave one out", other));
+      return refusal("--scenario", fmt::format("is one trace, to which --{} does not apply; leave one out", other));
     }
   }
   auto trace = scenario_named(name);
   if (!trace) {
-    return bad_input("--scenario", fmt::format("there is no scenario '{}'{} (holdfast list scenarios)", printable(name),
-                                               did_you_mean(name, names_of_scenarios())));
+    return refusal("--scenario", fmt::format("there is no scenario '{}'{} (holdfast list scenarios)", printable(name),
+                                             did_you_mean(name, names_of_scenarios())));
   }
   auto job = job_of(arguments);
   if (!job) return job.error();
@@ -188,9 +188,8 @@ Result<ExitStatus> run_seeds(const Arguments& arguments) {
   const std::string profile_name = arguments.value("profile").value_or("default");
   const Profile* profile = profile_named(profile_name);
   if (profile == nullptr) {
-    return bad_input("--profile",
-                     fmt::format("there is no profile '{}'{} (holdfast list profiles)", printable(profile_name),
-                                 did_you_mean(profile_name, names_of_profiles())));
+    return refusal("--profile", fmt::format("there is no profile '{}'{} (holdfast list profiles)",
+                                            printable(profile_name), did_you_mean(profile_name, names_of_profiles())));
   }
   SeedRange seeds{1, job->options.time_budget_ns > 0 ? kSeedsOfABudget : kSeedsDefault};
   if (const auto text = arguments.value("seeds")) {

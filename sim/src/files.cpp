@@ -46,22 +46,22 @@ class Descriptor {
 Result<std::string> read_input_file(const std::string& path, std::uint64_t bytes_max) {
   // Not blocking: a named pipe is refused, not waited for.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) return bad_input(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
+  if (file.get() < 0) return refusal(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
   struct stat facts{};
-  if (fstat(file.get(), &facts) != 0) return bad_input(path, fmt::format("cannot be read: {}", std::strerror(errno)));
-  if (!S_ISREG(facts.st_mode)) return bad_input(path, "is no regular file");
+  if (fstat(file.get(), &facts) != 0) return refusal(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+  if (!S_ISREG(facts.st_mode)) return refusal(path, "is no regular file");
   if (static_cast<std::uint64_t>(facts.st_size) > bytes_max) {
-    return bad_input(path, fmt::format("has {} bytes; at most {} are read", facts.st_size, bytes_max));
+    return refusal(path, fmt::format("has {} bytes; at most {} are read", facts.st_size, bytes_max));
   }
   std::string text;
   std::array<char, 1 << 16> piece{};
   for (;;) {
     const ssize_t bytes = read(file.get(), piece.data(), piece.size());
     if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0) return bad_input(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+    if (bytes < 0) return refusal(path, fmt::format("cannot be read: {}", std::strerror(errno)));
     if (bytes == 0) return text;
     text.append(piece.data(), static_cast<std::size_t>(bytes));
-    if (text.size() > bytes_max) return bad_input(path, fmt::format("grows beyond {} bytes", bytes_max));
+    if (text.size() > bytes_max) return refusal(path, fmt::format("grows beyond {} bytes", bytes_max));
   }
 }
 

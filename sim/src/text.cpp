@@ -125,7 +125,7 @@ std::string seconds_text(std::int64_t length_ns) {
 
 std::string hex_text(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
-Error bad_input(std::string_view place, std::string detail) {
+Error refusal(std::string_view place, std::string detail) {
   return make_error(Errc::invalid_argument, place, std::move(detail));
 }
 

@@ -27,8 +27,8 @@ std::string bytes_text(std::uint64_t bytes);       // "1.5 GiB"
 std::string seconds_text(std::int64_t length_ns);  // "1.23 s", "4 min 05 s"
 std::string hex_text(std::uint64_t value);         // 16 digits
 
-// The errors of bad usage and bad input: what is wrong, where, and what to do. `place` is the option or the file.
-[[nodiscard]] Error bad_input(std::string_view place, std::string detail);
+// Of bad usage or bad input: what is wrong, where, and what to do. `place` is the option or the file.
+[[nodiscard]] Error refusal(std::string_view place, std::string detail);
 // One line for people: the detail and its causes, without our own code names.
 std::string explain(const Error& error);
 

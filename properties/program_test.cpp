@@ -1,0 +1,436 @@
+// The program as its users meet it: commands, help, exit statuses, bad input, sharding, reports.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "holdfast/sim/files.hpp"
+#include "holdfast/sim/invariants.hpp"
+#include "temporary_directory.hpp"
+
+extern char** environ;
+
+namespace holdfast::sim {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+struct Ended {
+  int status = -1;  // 128 + signal when it was killed
+  std::string out;
+  std::string err;
+};
+
+using Variables = std::map<std::string, std::string>;
+
+// A workplace with the program in it: it runs here, and nothing of the environment that decides sharding reaches it.
+class Program : public ::testing::Test {
+ protected:
+  Ended run(const std::vector<std::string>& arguments, const Variables& variables = {}) {
+    const std::string out = directory_.path("stdout.txt");
+    const std::string err = directory_.path("stderr.txt");
+    std::vector<std::string> words{HOLDFAST_PROGRAM};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const std::vector<std::string> environment = environment_with(variables);
+    const pid_t pid = fork();
+    if (pid == 0) become(words, environment, out, err);
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    Ended ended;
+    ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    ended.out = text_of("stdout.txt");
+    ended.err = text_of("stderr.txt");
+    std::remove(out.c_str());
+    std::remove(err.c_str());
+    return ended;
+  }
+
+  std::string text_of(const std::string& name) {
+    auto text = read_input_file(directory_.path(name), 64ULL << 20);
+    EXPECT_TRUE(text) << to_string(text.error());
+    return text.value_or("");
+  }
+  json report_of(const std::string& out) { return json::parse(text_of(out + "/report.json")); }
+  void write(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(write_output_file(directory_.path(name), text));
+  }
+  [[nodiscard]] std::vector<std::string> entries() const { return directory_.entries(); }
+
+ private:
+  static std::vector<std::string> environment_with(const Variables& variables) {
+    std::vector<std::string> environment;
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string text(*entry);
+      const bool decides = text.starts_with("SLURM_") || text.starts_with("JOB_COMPLETION") ||
+                           text.starts_with("TEST_") || text.starts_with("GTEST_") || text.starts_with("NO_COLOR=");
+      if (!decides) environment.push_back(text);
+    }
+    for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+    return environment;
+  }
+
+  [[noreturn]] void become(std::vector<std::string> words, std::vector<std::string> environment, const std::string& out,
+                           const std::string& err) {
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    std::vector<char*> envp;
+    for (std::string& entry : environment) envp.push_back(entry.data());
+    envp.push_back(nullptr);
+    dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
+    dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+    if (chdir(directory_.path().c_str()) == 0) execve(argv[0], argv.data(), envp.data());
+    _exit(126);
+  }
+
+  TemporaryDirectory directory_;
+};
+
+std::size_t longest_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::size_t longest = 0;
+  for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
+  return longest;
+}
+
+// ---- Help and versions.
+
+TEST_F(Program, HelpsWhenAskedAndWhenNobodySaysAnything) {
+  const Ended asked = run({"--help"});
+  EXPECT_EQ(asked.status, 0);
+  EXPECT_THAT(asked.out, AllOf(HasSubstr("usage: holdfast"), HasSubstr("exit status"), HasSubstr("examples")));
+  const Ended silent = run({});
+  EXPECT_EQ(silent.status, 2);
+  EXPECT_THAT(silent.out, IsEmpty());
+  EXPECT_THAT(silent.err, HasSubstr("usage: holdfast"));
+}
+
+TEST_F(Program, EveryCommandHasHelpWithExamplesWithinAHundredColumns) {
+  for (const char* command : {"run", "replay", "workload", "list"}) {
+    const Ended help = run({command, "--help"});
+    EXPECT_EQ(help.status, 0) << command;
+    EXPECT_THAT(help.out, AllOf(HasSubstr(std::string("usage: holdfast ") + command), HasSubstr("examples:")));
+    EXPECT_LE(longest_line(help.out), 100U) << command;
+    EXPECT_EQ(run({"help", command}).out, help.out);
+  }
+}
+
+TEST_F(Program, TellsItsVersion) {
+  const Ended ended = run({"--version"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.out, ::testing::MatchesRegex("holdfast [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST_F(Program, ListsWhatThereIsWithinAHundredColumns) {
+  const std::map<std::string, std::string> members{{"invariants", "sync-before-commit"},
+                                                   {"faults", "local_fast_put_commit"},
+                                                   {"scenarios", "abcd"},
+                                                   {"marks", "full hit"},
+                                                   {"profiles", "default"}};
+  for (const auto& [what, member] : members) {
+    const Ended ended = run({"list", what});
+    EXPECT_EQ(ended.status, 0) << what;
+    EXPECT_THAT(ended.out, HasSubstr(member));
+    EXPECT_LE(longest_line(ended.out), 100U) << what;
+  }
+}
+
+// ---- Bad usage: status 2, what and where and the remedy, nothing written.
+
+struct BadUsage {
+  std::vector<std::string> arguments;
+  std::string message;
+};
+
+class ProgramBadUsage : public Program, public ::testing::WithParamInterface<BadUsage> {};
+
+TEST_P(ProgramBadUsage, IsRefusedWithARemedyAndNothingIsWritten) {
+  const Ended ended = run(GetParam().arguments);
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr(GetParam().message));
+  EXPECT_THAT(ended.err, HasSubstr("Try 'holdfast "));
+  EXPECT_THAT(ended.out, IsEmpty());
+  EXPECT_THAT(entries(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, ProgramBadUsage,
+    ::testing::Values(
+        BadUsage{{"rum"}, "no command 'rum'; did you mean 'run'?"}, BadUsage{{"--verison"}, "no command"},
+        BadUsage{{"run", "--seed", "1-2"}, "no option '--seed'; did you mean '--seeds'"},
+        BadUsage{{"run", "--out", "out", "--seeds", "9-3"}, "say 3-9"},
+        BadUsage{{"run", "--out", "out", "--seeds", "0"}, "seeds count from 1"},
+        BadUsage{{"run", "--seeds"}, "--seeds"}, BadUsage{{"run", "--seeds", "1", "--seeds", "2"}, "said twice"},
+        BadUsage{{"run", "stray"}, "takes no operand"}, BadUsage{{"run", "--quiet=yes"}, "quiet"},
+        BadUsage{{"run", "--out", "out", "--jobs", "0"}, "from 1 to"},
+        BadUsage{{"run", "--out", "out", "--time-budget", "10"}, "with its unit"},
+        BadUsage{{"run", "--out", "out", "--recheck", "2"}, "a share"},
+        BadUsage{{"run", "--out", "out", "--shard", "3/2"}, "from 1 to N"},
+        BadUsage{{"run", "--out", "out", "--profile", "defualt"}, "no profile 'defualt'; did you mean 'default'"},
+        BadUsage{{"run", "--out", "out", "--scenario", "abdc"}, "no scenario 'abdc'; did you mean 'abcd'"},
+        BadUsage{{"run", "--scenario", "abcd", "--seeds", "1-2"}, "does not apply"},
+        BadUsage{{"run", "--out", "out", "--backend", "faek"}, "no backend 'faek'; did you mean 'fake'"},
+        BadUsage{{"run", "--backend", "plugin:missing.so"}, "missing.so"},
+        BadUsage{{"run", "--out", "out", "--disable", "one-terminl"}, "did you mean 'one-terminal'"},
+        BadUsage{{"run", "--seeds", "1", "--out", "/dev/null/x"}, "--out"},
+        BadUsage{{"replay"}, "wants a trace FILE, or --seed N"}, BadUsage{{"replay", "a", "b"}, "takes one FILE"},
+        BadUsage{{"replay", "missing.json"}, "missing.json"}, BadUsage{{"replay", "/"}, "no regular file"},
+        BadUsage{{"replay", "x.json", "--seed", "1"}, "not both"},
+        BadUsage{{"replay", "--seed", "17x"}, "a whole number"},
+        BadUsage{{"replay", "--seed", "1", "--write", "/dev/null/x"}, "--write"},
+        BadUsage{{"workload"}, "wants a FILE"}, BadUsage{{"workload", "missing.jsonl"}, "missing.jsonl"},
+        BadUsage{{"workload", "missing.jsonl", "--format", "x"}, "there is mooncake"},
+        BadUsage{{"workload", "missing.jsonl", "--capacity", "10GB"}, "10GiB"}, BadUsage{{"list"}, "list what?"},
+        BadUsage{{"list", "mark"}, "did you mean 'marks'"}));
+
+// ---- Bad input.
+
+TEST_F(Program, AMalformedTraceIsRefusedWithItsPlace) {
+  const std::string good = [&] {
+    run({"replay", "--seed", "1", "--write", "good.json"});
+    return text_of("good.json");
+  }();
+  const std::string nested(200'000, '[');
+  std::string future = good;
+  future.replace(future.find("holdfast-trace/1"), 16, "holdfast-trace/9");
+  const std::map<std::string, std::string> files{{"empty", ""},
+                                                 {"truncated", good.substr(0, good.size() / 2)},
+                                                 {"garbage", "\x01\xFF{]"},
+                                                 {"nested", nested},
+                                                 {"future", future},
+                                                 {"other", "{\"schema\": 3}"},
+                                                 {"trailing", good + "{}"}};
+  for (const auto& [name, text] : files) {
+    write("bad.json", text);
+    const std::vector<std::string> before = entries();
+    const Ended ended = run({"replay", "bad.json"});
+    EXPECT_EQ(ended.status, 2) << name;
+    EXPECT_THAT(ended.err, HasSubstr("bad.json")) << name;
+    EXPECT_EQ(entries(), before) << name;
+  }
+}
+
+TEST_F(Program, AMalformedWorkloadIsRefusedWithItsLine) {
+  const std::string good = "{\"timestamp\": 0, \"input_length\": 512, \"output_length\": 5, \"hash_ids\": [0]}\n";
+  for (const char* bad :
+       {"{", "{}", "[1]", "{\"timestamp\": -1, \"input_length\": 1, \"output_length\": 5, \"hash_ids\": [0]}",
+        "{\"timestamp\": 0, \"input_length\": 5120, \"output_length\": 5, \"hash_ids\": [0]}"}) {
+    write("bad.jsonl", good + bad + "\n");
+    const Ended ended = run({"workload", "bad.jsonl", "--out", "out"});
+    EXPECT_EQ(ended.status, 2) << bad;
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("bad.jsonl"), HasSubstr("line 2"))) << bad;
+    EXPECT_THAT(entries(), ElementsAre("bad.jsonl")) << bad;
+  }
+}
+
+// ---- Runs.
+
+TEST_F(Program, ACampaignThatHoldsExitsWithZeroAndReports) {
+  const Ended ended = run({"run", "--seeds", "1-20", "--out", "out"});
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("fake owner"), HasSubstr("fake device"), HasSubstr("HELD")));
+  EXPECT_LE(longest_line(ended.out), 100U);
+  const json report = report_of("out");
+  EXPECT_EQ(report.at("schema"), "holdfast-report/1");
+  EXPECT_EQ(report.at("seeds"), (json{{"first", 1}, {"last", 20}, {"run", 20}}));
+  EXPECT_EQ(report.at("verdict"), "held");
+  EXPECT_GT(report.at("runtime_calls"), 0);
+  for (const char* file : {"junit.xml", "report.html"})
+    EXPECT_THAT(text_of(std::string("out/") + file), Not(IsEmpty()));
+}
+
+TEST_F(Program, TheNumberOfJobsDoesNotShowInTheReport) {
+  std::vector<json> reports;
+  for (const char* jobs : {"1", "2"}) {
+    EXPECT_EQ(run({"run", "--seeds", "1-60", "--jobs", jobs, "--out", "out"}).status, 0);
+    reports.push_back(report_of("out"));
+    reports.back().erase("wall_s");
+  }
+  EXPECT_EQ(reports[0], reports[1]);
+}
+
+TEST_F(Program, ShardsCoverEachSeedOnce) {
+  const std::vector<std::pair<std::string, std::string>> systems{{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT"},
+                                                                 {"JOB_COMPLETION_INDEX", "JOB_COMPLETIONS"},
+                                                                 {"TEST_SHARD_INDEX", "TEST_TOTAL_SHARDS"},
+                                                                 {"GTEST_SHARD_INDEX", "GTEST_TOTAL_SHARDS"}};
+  for (const auto& [index_name, count_name] : systems) {
+    std::uint64_t next = 1;
+    for (int index = 0; index < 3; ++index) {
+      const Ended ended = run({"run", "--seeds", "1-10", "--jobs", "1", "--out", index_name},
+                              {{index_name, std::to_string(index)}, {count_name, "3"}});
+      ASSERT_EQ(ended.status, 0) << ended.err;
+      const json report = report_of(index_name + "/shard-" + std::to_string(index + 1) + "-of-3");
+      EXPECT_EQ(report.at("seeds").at("first"), next);
+      next = report.at("seeds").at("last").get<std::uint64_t>() + 1;
+      EXPECT_EQ(report.at("shard"), (json{{"index", index + 1}, {"count", 3}}));
+    }
+    EXPECT_EQ(next, 11U) << index_name;
+  }
+}
+
+TEST_F(Program, AnOptionOverridesTheShardOfTheEnvironment) {
+  const Ended ended = run({"run", "--seeds", "1-4", "--shard", "2/2", "--out", "out"},
+                          {{"TEST_SHARD_INDEX", "0"}, {"TEST_TOTAL_SHARDS", "4"}});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_EQ(report_of("out/shard-2-of-2").at("seeds").at("first"), 3);
+}
+
+TEST_F(Program, AShardWithoutSeedsIsSkipped) {
+  const Ended ended = run({"run", "--seeds", "1-2", "--shard", "3/3"});
+  EXPECT_EQ(ended.status, 77);
+  EXPECT_THAT(ended.out, HasSubstr("SKIPPED"));
+}
+
+TEST_F(Program, ABackendThatThisMachineLacksIsSkippedWithTheReason) {
+  const Ended skipped = run({"run", "--backend", "cuda", "--out", "out"});
+  EXPECT_EQ(skipped.status, 77);
+  EXPECT_THAT(skipped.out, HasSubstr("SKIPPED: "));
+  const Ended required = run({"run", "--backend", "cuda", "--require-device", "--out", "out"});
+  EXPECT_EQ(required.status, 3);
+  EXPECT_THAT(entries(), IsEmpty());
+}
+
+TEST_F(Program, APluginIsNamedWithPathAndDigest) {
+  write("plugin.so", "abc");
+  const Ended ended = run({"run", "--backend", "plugin:plugin.so"});
+  EXPECT_EQ(ended.status, 77);
+  EXPECT_THAT(ended.out,
+              HasSubstr("plugin.so sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
+}
+
+TEST_F(Program, TheAbcdGateShowsItsTable) {
+  const Ended ended = run({"run", "--scenario", "abcd", "--out", "out"});
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("37 equal A's"), HasSubstr("37 equal D's")));
+  EXPECT_EQ(report_of("out").at("gate_failure"), nullptr);
+}
+
+TEST_F(Program, RequiredMarksThatAreMissingFailByName) {
+  const Ended ended = run({"run", "--seeds", "1", "--require-marks"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.out, HasSubstr("mark never reached: "));
+}
+
+TEST_F(Program, ASwitchedOffInvariantIsSaidLoudlyAndNotChecked) {
+  const Ended ended = run({"run", "--seeds", "1-5", "--disable", "one-terminal", "--out", "out"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("one-terminal is SWITCHED OFF"), HasSubstr("one-terminal was SWITCHED OFF")));
+  const json report = report_of("out");
+  EXPECT_EQ(report.at("invariants").at("one-terminal").at("checked"), 0);
+  EXPECT_EQ(report.at("invariants").at("one-terminal").at("disabled"), true);
+  EXPECT_THAT(report.at("command").get<std::string>(), HasSubstr("--disable one-terminal"));
+}
+
+TEST_F(Program, AHangIsAViolationWithItsTraceAndCommand) {
+  const Ended ended = run({"run", "--seeds", "1-2", "--hang-limit", "0.000001ms", "--out", "out"});
+  EXPECT_EQ(ended.status, 1) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("holdfast replay out/failures/"));
+  const json report = report_of("out");
+  ASSERT_FALSE(report.at("violations").empty());
+  EXPECT_EQ(report.at("violations").at(0).at("invariant"), "hang");
+  const std::string trace = "out/" + report.at("violations").at(0).at("trace").get<std::string>();
+  EXPECT_EQ(run({"replay", trace}).status, 0);
+}
+
+TEST_F(Program, OldTracesDoNotOutliveARunIntoTheSameDirectory) {
+  write("keep.trace.json", "");
+  EXPECT_EQ(run({"run", "--seeds", "1", "--out", "out"}).status, 0);
+  write("out/failures/17.trace.json", "old");
+  write("out/failures/mine.trace.json", "not ours");
+  EXPECT_EQ(run({"run", "--seeds", "1", "--out", "out"}).status, 0);
+  const auto old = read_input_file("out/failures/17.trace.json", 10);
+  EXPECT_FALSE(old);
+  EXPECT_EQ(text_of("out/failures/mine.trace.json"), "not ours");
+}
+
+TEST_F(Program, AFullStandardOutputIsTheHarnessesFailure) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
+    execl(HOLDFAST_PROGRAM, HOLDFAST_PROGRAM, "list", "marks", nullptr);
+    _exit(126);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+}
+
+TEST_F(Program, ATimeBudgetAloneRunsSeedsUntilItIsSpent) {
+  const Ended ended = run({"run", "--time-budget", "300ms", "--out", "out"});
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  const json report = report_of("out");
+  EXPECT_THAT(report.at("stopped").get<std::string>(), HasSubstr("time budget"));
+  EXPECT_GT(report.at("seeds").at("run"), 0);
+}
+
+// ---- Replays.
+
+TEST_F(Program, AReplayGivesTheSameLogInEveryProcessAndFromItsFile) {
+  const Ended first = run({"replay", "--seed", "17", "--log", "--write", "17.trace.json"});
+  EXPECT_EQ(first.status, 0) << first.err;
+  const Ended second = run({"replay", "17.trace.json", "--log", "--perturb", "5"});
+  EXPECT_EQ(second.status, 0) << second.err;
+  const auto log_of = [](const std::string& out) {
+    const std::size_t begin = out.find("trace: ");
+    return out.substr(begin, out.find("invariant", begin) - begin);
+  };
+  EXPECT_EQ(log_of(first.out), log_of(second.out));
+  EXPECT_GT(log_of(first.out).size(), 1000U);
+  const auto hash_of = [](const std::string& out) { return out.substr(out.find("log hash"), 32); };
+  EXPECT_EQ(hash_of(first.out), hash_of(second.out));
+}
+
+TEST_F(Program, AReplayShowsItsSteps) {
+  EXPECT_THAT(run({"replay", "--seed", "17", "--steps"}).out, HasSubstr("open"));
+  EXPECT_THAT(run({"replay", "--seed", "17"}).out, Not(HasSubstr("1 open")));
+}
+
+// ---- Workloads.
+
+TEST_F(Program, AWorkloadCountsRequestsBlocksAndHits) {
+  // Three requests share a first block; the second and the third share two more.
+  write("w.jsonl",
+        "{\"timestamp\": 0, \"input_length\": 1024, \"output_length\": 5, \"hash_ids\": [0, 1]}\n"
+        "{\"timestamp\": 10, \"input_length\": 1536, \"output_length\": 5, \"hash_ids\": [0, 2, 3]}\n"
+        "{\"timestamp\": 20, \"input_length\": 2048, \"output_length\": 5, \"hash_ids\": [0, 2, 3, 4]}\n");
+  const Ended ended = run({"workload", "w.jsonl", "--format", "mooncake", "--out", "out"});
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("9, 4 of them hit (rate 0.444)"));
+  const json workload = report_of("out").at("workload");
+  EXPECT_EQ(workload.at("requests"), 3);
+  EXPECT_EQ(workload.at("blocks"), 9);
+  EXPECT_EQ(workload.at("hit_blocks"), 4);
+}
+
+TEST_F(Program, AWorkloadWithinACapacityEvicts) {
+  std::string text;
+  for (int i = 0; i < 40; ++i) {
+    text += "{\"timestamp\": " + std::to_string(i) + ", \"input_length\": 512, \"output_length\": 5, \"hash_ids\": [" +
+            std::to_string(i) + "]}\n";
+  }
+  write("w.jsonl", text);
+  const Ended ended = run({"workload", "w.jsonl", "--capacity", "25%", "--out", "out"});
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  EXPECT_GE(report_of("out").at("chunks").at("evicted"), 25);
+}
+
+}  // namespace
+}  // namespace holdfast::sim

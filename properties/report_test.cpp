@@ -1,0 +1,257 @@
+// What a report says, and that nothing in a trace can break the file it ends up in.
+#include "holdfast/sim/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/property_tree/ptree.hpp>
+#include <boost/property_tree/xml_parser.hpp>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "holdfast/sim/progress.hpp"
+#include "holdfast/sim/text.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using nlohmann::json;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr std::string_view kHostile =
+    "<script>alert('x')</script> ]]> & \"q\" \x1b[2J \x01 \xFF {{/violations}} --> \n\tend";
+
+Report held_report() {
+  Report report;
+  report.command = "holdfast run --seeds 1-3 --profile default";
+  report.profile = "default";
+  report.runtimes = probe_fake_backend().runtimes;
+  report.seeds = {1, 3};
+  report.result.seeds_run = 3;
+  report.result.runtime_calls = 900;
+  report.result.checked.fill(7);
+  report.result.faults.fired[static_cast<std::size_t>(Call::remove)][static_cast<std::size_t>(FaultKind::lost)] = 4;
+  report.result.faults.total = 4;
+  report.result.marks.reach(Mark::full_hit);
+  report.result.rechecked = 1;
+  report.result.wall_ns = 2 * kSecond;
+  report.result.virtual_ns = 9 * kSecond;
+  return report;
+}
+
+ViolationSources sources_of(const Report& report) {
+  return {[](const SeedFailure& failure) { return "failures/" + std::to_string(failure.seed) + ".trace.json"; },
+          [&report](const SeedFailure& failure) {
+            return "holdfast replay out/failures/" + std::to_string(failure.seed) + ".trace.json";
+          }};
+}
+
+// One seed of each kind of failure, every text hostile.
+Report broken_report() {
+  Report report = held_report();
+  const std::string hostile(kHostile);
+  report.profile = hostile;
+  report.result.failures = {
+      {1, FailureKind::violation, {{Invariant::exact_bytes, 4, hostile, hostile, 1'500'000}}, {}, true},
+      {2, FailureKind::crash, {}, hostile, true},
+      {3, FailureKind::hang, {}, hostile, true}};
+  report.result.violated[static_cast<std::size_t>(Invariant::exact_bytes)] = 1;
+  report.violations = list_violations(report.result, sources_of(report));
+  return report;
+}
+
+TEST(Verdict, HoldsOnlyWhenEverythingWasRunAndHeld) {
+  EXPECT_EQ(verdict_of(held_report()), ExitStatus::held);
+  Report nothing = held_report();
+  nothing.result.seeds_run = 0;
+  EXPECT_EQ(verdict_of(nothing), ExitStatus::harness_failed);
+  Report interrupted = held_report();
+  interrupted.result.interrupted = true;
+  EXPECT_EQ(verdict_of(interrupted), ExitStatus::harness_failed);
+}
+
+TEST(Verdict, IsViolatedByEachKindOfFailureAndByAGate) {
+  for (const FailureKind kind : {FailureKind::violation, FailureKind::crash, FailureKind::hang}) {
+    Report report = held_report();
+    report.result.failures = {{2, kind, {}, "why", true}};
+    EXPECT_EQ(verdict_of(report), ExitStatus::violated);
+  }
+  Report gate = held_report();
+  gate.gate_failure = "B hit 2 chunks, not 3";
+  EXPECT_EQ(verdict_of(gate), ExitStatus::violated);
+}
+
+TEST(Verdict, ADivergenceIsTheHarnessesFailureEvenBesideViolations) {
+  Report report = broken_report();
+  report.result.diverged = 1;
+  EXPECT_EQ(verdict_of(report), ExitStatus::harness_failed);
+}
+
+TEST(Verdict, RequiredMarksMustBeReachedUnlessTheyAreRare) {
+  Report report = held_report();
+  report.marks_required = true;
+  EXPECT_EQ(verdict_of(report), ExitStatus::violated);
+  for (std::size_t i = 0; i < kMarkCount; ++i) {
+    if (!is_rare(static_cast<Mark>(i))) report.result.marks.counts[i] = 1;
+  }
+  EXPECT_EQ(verdict_of(report), ExitStatus::held);
+  EXPECT_THAT(missing_marks(report.result.marks), SizeIs(0));
+}
+
+TEST(ReportJson, HasEveryFieldOfTheSchema) {
+  const json report = json::parse(report_json(broken_report()));
+  EXPECT_EQ(report.at("schema"), "holdfast-report/1");
+  for (const char* field : {"version", "command", "backend"}) EXPECT_TRUE(report.at(field).is_string()) << field;
+  for (const char* field : {"first", "last", "run"}) EXPECT_TRUE(report.at("seeds").at(field).is_number_unsigned());
+  for (const char* field : {"steps", "runtime_calls"}) EXPECT_TRUE(report.at(field).is_number_unsigned()) << field;
+  for (const char* field : {"wall_s", "virtual_s"}) EXPECT_TRUE(report.at(field).is_number()) << field;
+  EXPECT_THAT(report.at("invariants"), SizeIs(kInvariantCount));
+  for (const auto& [name, invariant] : report.at("invariants").items()) {
+    EXPECT_TRUE(invariant.at("checked").is_number_unsigned()) << name;
+    EXPECT_TRUE(invariant.at("violated").is_number_unsigned()) << name;
+    EXPECT_EQ(invariant.at("promise"), promise_of(*invariant_named(name)));
+  }
+  EXPECT_EQ(report.at("faults").at("remove").at("lost"), 4);
+  EXPECT_THAT(report.at("marks"), SizeIs(kMarkCount));
+  EXPECT_EQ(report.at("marks").at("full hit"), 1);
+  EXPECT_EQ(report.at("determinism"), (json{{"rechecked", 1}, {"diverged", 0}}));
+  EXPECT_TRUE(report.at("log_hash").is_string());
+}
+
+TEST(ReportJson, AViolationSaysWhatWhereAndHowToSeeItAgain) {
+  const json report = json::parse(report_json(broken_report()));
+  ASSERT_THAT(report.at("violations"), SizeIs(3));
+  const json& violation = report.at("violations").at(0);
+  EXPECT_EQ(violation.at("invariant"), "exact-bytes");
+  EXPECT_EQ(violation.at("seed"), 1);
+  EXPECT_EQ(violation.at("step"), 4);
+  EXPECT_EQ(violation.at("trace"), "failures/1.trace.json");
+  EXPECT_EQ(violation.at("reproduce"), "holdfast replay out/failures/1.trace.json");
+  EXPECT_EQ(report.at("violations").at(1).at("invariant"), "crash");
+  EXPECT_EQ(report.at("violations").at(2).at("invariant"), "hang");
+  EXPECT_EQ(report.at("verdict"), "violated");
+}
+
+TEST(ReportJson, ListsAtMostFourViolationsOfASeed) {
+  Report report = held_report();
+  report.result.failures = {{1, FailureKind::violation, std::vector<Violation>(32), {}, true}};
+  EXPECT_THAT(list_violations(report.result, sources_of(report)), SizeIs(4));
+}
+
+TEST(Junit, HasACaseForEachInvariantAndEachFailure) {
+  std::istringstream xml(junit_xml(broken_report()));
+  boost::property_tree::ptree tree;
+  ASSERT_NO_THROW(boost::property_tree::read_xml(xml, tree));
+  const auto& suite = tree.get_child("testsuites.testsuite");
+  std::size_t cases = 0;
+  std::size_t failures = 0;
+  for (const auto& [name, child] : suite) {
+    if (name != "testcase") continue;
+    ++cases;
+    failures += child.count("failure");
+  }
+  EXPECT_EQ(cases, kInvariantCount + 1 + 3);  // determinism, and the three failures
+  EXPECT_EQ(failures, 1U + 3U);
+  EXPECT_EQ(suite.get<std::size_t>("<xmlattr>.tests"), cases);
+  EXPECT_EQ(suite.get<std::size_t>("<xmlattr>.failures"), failures);
+}
+
+TEST(Junit, HostileTextComesBackAsTextAndNothingElse) {
+  std::istringstream xml(junit_xml(broken_report()));
+  boost::property_tree::ptree tree;
+  boost::property_tree::read_xml(xml, tree);
+  std::string message;
+  for (const auto& [name, child] : tree.get_child("testsuites.testsuite")) {
+    const auto failure = child.get_child_optional("failure");
+    if (failure && failure->get<std::string>("<xmlattr>.type") == "crash") {
+      message = failure->get<std::string>("<xmlattr>.message");
+    }
+  }
+  EXPECT_EQ(message, printable(kHostile));
+}
+
+TEST(Junit, HoldsNoControlCharacter) {
+  EXPECT_THAT(junit_xml(broken_report()),
+              Each(::testing::Truly([](char c) { return static_cast<unsigned char>(c) >= 0x20 || c == '\n'; })));
+}
+
+TEST(Junit, AnInvariantThatWasNotCheckedIsSkippedNotPassed) {
+  Report report = held_report();
+  report.result.checked[0] = 0;
+  report.disabled = {Invariant::one_terminal};
+  const std::string xml = junit_xml(report);
+  EXPECT_THAT(xml, HasSubstr("skipped=\"2\""));
+  EXPECT_THAT(xml, HasSubstr("never checked"));
+  EXPECT_THAT(xml, HasSubstr("switched off by --disable"));
+}
+
+TEST(ReportHtml, HostileTextIsInert) {
+  const std::string html = report_html(broken_report());
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
+  EXPECT_THAT(html, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(html, HasSubstr("&lt;script&gt;"));
+  EXPECT_THAT(html, HasSubstr("{{/violations}}"));  // as text: values are not templates
+}
+
+TEST(ReportHtml, NeedsNothingFromElsewhere) {
+  const std::string html = report_html(broken_report());
+  for (const char* outside : {"http:", "https:", "src=", "href=", "@import", "url("}) {
+    EXPECT_THAT(html, Not(HasSubstr(outside)));
+  }
+}
+
+TEST(ReportHtml, SaysVerdictInvariantsFaultsMarksAndCommands) {
+  const std::string html = report_html(broken_report());
+  for (const char* part :
+       {"VIOLATED: 1 of 3 cases broke a promise, 1 of 3 cases crashed, 1 of 3 cases hung", "sync-before-commit",
+        "<code>remove</code>", "full hit: 1", "holdfast replay out/failures/2.trace.json"}) {
+    EXPECT_THAT(html, HasSubstr(part));
+  }
+}
+
+TEST(Summary, FitsAHundredColumns) {
+  Report report = broken_report();
+  report.disabled = {Invariant::pinned_stays};
+  report.marks_required = true;
+  report.violations.front().message = std::string(kHostile) + " a story that is told in many words" +
+                                      std::string(10, ' ') + "until it is over, with both culprits and the times";
+  std::istringstream lines(summary_text(report, false));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U + 4U) << line;  // U+FFFD counts three
+}
+
+TEST(Summary, SaysLoudlyWhatIsSwitchedOff) {
+  Report report = held_report();
+  report.disabled = {Invariant::pinned_stays};
+  EXPECT_THAT(summary_text(report, false), HasSubstr("pinned-stays was SWITCHED OFF"));
+}
+
+TEST(Summary, HasNoColourUnlessAsked) {
+  EXPECT_THAT(summary_text(broken_report(), false), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(summary_text(broken_report(), true), HasSubstr("\x1b[1;31m"));
+}
+
+TEST(ProgressLine, TellsRatesViolationsAndTimeLeft) {
+  CampaignProgress progress;
+  progress.seeds_run = 5000;
+  progress.seeds_all = 20'000;
+  progress.runtime_calls = 2'000'000;
+  progress.failed_seeds = 2;
+  progress.elapsed_ns = 10 * kSecond;
+  EXPECT_EQ(progress_line(progress), "5,000 of 20,000 seeds, 500 seeds/s, 200,000 calls/s, 2 violated, 30.0 s left");
+  progress.time_budget_ns = 12 * kSecond;
+  EXPECT_THAT(progress_line(progress), HasSubstr(", 2.00 s left"));
+}
+
+TEST(ProgressLine, KnowsNoTimeLeftBeforeTheFirstSeed) {
+  CampaignProgress progress;
+  progress.seeds_all = 10;
+  EXPECT_THAT(progress_line(progress), HasSubstr("? left"));
+}
+
+}  // namespace
+}  // namespace holdfast::sim

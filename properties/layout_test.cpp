@@ -120,6 +120,7 @@ TEST(Layout, WhatCannotBeStoredIsRefusedWithTheReason) {
       {[](Layout& layout) { layout.kv_shape[0] = 1'000'000; }, "above the store's limit"},
       {[](Layout& layout) { layout.kv_shape.assign(3, std::numeric_limits<std::int64_t>::max()); },
        "above the store's limit"},
+      {[](Layout& layout) { layout.kv_shape = {1LL << 32, 1LL << 32}; }, "above the store's limit"},
       {[](Layout& layout) { layout.mixed_kv_shapes = {{1}, {}}; }, "mixed_kv_shape has 0 dimensions"},
       {[](Layout& layout) { layout.mixed_kv_shapes = {{1}, {-1}}; }, "mixed_kv_shape has a dimension of -1"},
       {[](Layout& layout) { layout.mixed_kv_shapes = {{1}, {1'000'000'000}}; }, "above the store's limit"},

@@ -298,6 +298,25 @@ TEST_F(TrieWithSink, SinkBlobsOfAnIdleWorldArePinnedAgainWhenASessionOpens) {
   EXPECT_THAT(eviction_order(forest_), ElementsAre(chain[1], chain[0]));
 }
 
+TEST_F(TrieWithSink, LeavesStillGoFirstWhenPinsCameAndWentBetween) {
+  const auto chain = ready_chain({"1", "2"});
+  forest_.close_namespace(world_);
+  forest_.open_namespace({.root = root_key(1), .sink_chunks = 2});
+  forest_.touch(*chain[0]);
+  EXPECT_THAT(eviction_order(forest_), IsEmpty());
+  forest_.close_namespace(world_);
+  EXPECT_THAT(eviction_order(forest_), ElementsAre(chain[1], chain[0]));
+}
+
+TEST_F(Trie, ASinkThatCoversAllBlobsOfAnIdleWorldPinsNone) {
+  const auto chain = ready_chain({"1", "2"});
+  forest_.touch_namespace({.root = root_key(1), .sink_chunks = 1});
+  forest_.close_namespace(world_);
+  EXPECT_THAT(eviction_order(forest_), ElementsAre(chain[1]));
+  forest_.touch_namespace({.root = root_key(1), .sink_chunks = 2});
+  EXPECT_THAT(eviction_order(forest_), ElementsAre(chain[1], chain[0]));
+}
+
 TEST_F(TrieWithSink, AWiderSinkPinsMore) {
   const auto chain = ready_chain({"1", "2", "3"});
   forest_.open_namespace({.root = root_key(1), .sink_chunks = 3});
@@ -334,6 +353,21 @@ TEST_F(TrieWithSink, ADroppedWorldIsGoneAndCanBeMadeAnew) {
   Namespace& again = forest_.open_namespace({.root = root_key(1)});
   EXPECT_EQ(forest_.find_child(*again.root(), "1"), nullptr);
   EXPECT_FALSE(ready_child(*again.root(), "1")->pinned());
+}
+
+TEST_F(Trie, WorldsComeAndGoWithoutATrace) {
+  for (int round = 0; round < 50; ++round) {
+    Namespace& world = forest_.touch_namespace({.root = root_key(7), .sink_chunks = 1});
+    std::vector<Node*> children;
+    for (int i = 0; i < 20; ++i) children.push_back(ready_child(*world.root(), std::to_string(i)));
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_EQ(forest_.find_child(*world.root(), std::to_string(i)), children[static_cast<std::size_t>(i)]);
+    }
+    ASSERT_EQ(forest_.find_child(*world.root(), "20"), nullptr);
+    ASSERT_EQ(forest_.counts().nodes, 20U);
+    ASSERT_TRUE(forest_.drop_namespace(world));
+  }
+  EXPECT_LT(forest_.node_visits(), 50'000U);
 }
 
 TEST_F(Trie, NodesOfAWorldAreListedParentsFirst) {

@@ -154,6 +154,12 @@ Node* Forest::find(const NodeKey& key) const {
 }
 
 Node* Forest::find_child(const Node& parent, std::string_view action) const {
+  // Most nodes have one child, which lies next to its parent: nearer than the index.
+  Node* first = parent.first_child_;
+  if (first == nullptr) return nullptr;
+  ++visits_;
+  if (first->action_ == action) return first;
+  if (first->next_sibling_ == nullptr) return nullptr;
   const std::uint64_t hash = action_hash(parent.number_, action, hash_seed_);
   for (IndexLink* link = by_action_.bucket_of(hash); link != nullptr; link = link->next_in_bucket) {
     ++visits_;

@@ -33,8 +33,8 @@ class Namespace;
 
 // What is known of a chunk's K and V values.
 struct BlobState {
-  std::uint64_t nbytes = 0;       // all values together
-  std::uint64_t slot_bytes = 0;   // what they take from a segment
+  std::uint64_t nbytes = 0;      // all values together
+  std::uint64_t slot_bytes = 0;  // what they take from a segment
   Nanos committed_at_ns = 0;
   std::uint32_t n_layers = 0;
   bool present = false;    // a handle exists: there may be bytes in the store
@@ -69,7 +69,7 @@ struct NodeActionLink : IndexLink {};
 
 // A chunk, or (at depth -1) the virtual root of a world. Owned by its forest and stable in memory until its namespace
 // is dropped; changed only through the forest.
-class Node : private EvictionLink, private NodeKeyLink, private NodeActionLink {
+class Node : private EvictionLink, private NodeActionLink, private NodeKeyLink {
  public:
   Node() = default;
   Node(const Node&) = delete;
@@ -98,20 +98,21 @@ class Node : private EvictionLink, private NodeKeyLink, private NodeActionLink {
  private:
   friend class Forest;
 
-  NodeKey key_;
-  std::string action_;
+  // What a lookup and an access touch comes first, together with the links above: few cache lines.
   Node* parent_ = nullptr;
-  Node* first_child_ = nullptr;
-  Node* last_child_ = nullptr;
-  Node* next_sibling_ = nullptr;
-  Namespace* world_ = nullptr;
-  std::uint64_t number_ = 0;  // never used twice in a forest
   std::uint64_t last_access_ = 0;
-  BlobState blob_;
-  SkeletonState skeleton_;
+  Namespace* world_ = nullptr;
+  Node* first_child_ = nullptr;
   std::int32_t depth_ = -1;
   std::uint32_t ref_count_ = 0;
+  std::string action_;
+  BlobState blob_;
   bool being_written_ = false;
+  Node* next_sibling_ = nullptr;
+  Node* last_child_ = nullptr;
+  std::uint64_t number_ = 0;  // never used twice in a forest
+  SkeletonState skeleton_;
+  NodeKey key_;
 };
 
 // A world: everything below one root hash.

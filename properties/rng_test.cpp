@@ -50,10 +50,18 @@ TEST(Rng, BelowIsUniformWhereTheBoundDividesNothing) {
   for (const int count : counts) EXPECT_NEAR(count, kDraws / 3, 400);
 }
 
-TEST(Rng, BelowTakesBoundsAboveHalfTheRange) {
-  constexpr std::uint64_t kBound = (1ULL << 63) + 1;
+// Without rejection, every third number below such a bound would come twice as often as the others.
+TEST(Rng, BelowIsUniformUpToALargeBound) {
+  constexpr std::uint64_t kBound = 3ULL << 62;
+  constexpr int kDraws = 30'000;
+  std::array<int, 3> counts{};
   Rng rng(13);
-  for (int i = 0; i < 1'000; ++i) EXPECT_LT(rng.below(kBound), kBound);
+  for (int i = 0; i < kDraws; ++i) {
+    const std::uint64_t number = rng.below(kBound);
+    ASSERT_LT(number, kBound);
+    ++counts[number % 3];
+  }
+  for (const int count : counts) EXPECT_NEAR(count, kDraws / 3, 400);
 }
 
 TEST(Rng, AWeightOfZeroIsNeverPicked) {

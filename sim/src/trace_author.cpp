@@ -154,7 +154,6 @@ TraceAuthor::Path TraceAuthor::fresh_path(std::uint32_t* keep) {
 
 TraceAuthor::Id TraceAuthor::open(const Path& path) {
   if (last_session_ != 0 && one_in(2)) trace_.close(last_session_);
-  last_path_ = path;
   last_session_ = trace_.open({.world = path.world, .geometry = path.geometry, .actions = path.actions});
   return last_session_;
 }
@@ -193,13 +192,12 @@ void TraceAuthor::remember(const Path& path, std::uint32_t written) {
   paths_.back().written = written;
 }
 
-TraceAuthor::Id TraceAuthor::continue_on(const Path& path) {
-  const Path copy = path;
-  const Id session = open(copy);
-  if (copy.written > 0 || one_in(4)) resume(session);
+TraceAuthor::Id TraceAuthor::continue_on(Path path) {
+  const Id session = open(path);
+  if (path.written > 0 || one_in(4)) resume(session);
   // A chunk too many is skipped; it finds out whether all that was written is still there.
-  const std::uint32_t from = copy.written > 0 && one_in(3) ? copy.written - 1 : copy.written;
-  write_on(session, copy, from);
+  const std::uint32_t from = path.written > 0 && one_in(3) ? path.written - 1 : path.written;
+  write_on(session, path, from);
   return session;
 }
 

@@ -70,8 +70,8 @@ class TraceAuthor {
   // Generates what is left after `from`; remembers the path as written.
   void write_on(Id session, const Path& path, std::uint32_t from);
   void remember(const Path& path, std::uint32_t written);
-  // Opens it, resumes and generates the rest.
-  Id continue_on(const Path& path);
+  // Opens it, resumes and generates the rest. By value: writing makes the known paths move.
+  Id continue_on(Path path);
   // The client is a new one: its sessions are gone.
   void forget_sessions();
 
@@ -102,7 +102,6 @@ class TraceAuthor {
   std::vector<Path> paths_;
   std::uint32_t actions_made_ = 0;
   Id last_session_ = 0;  // 0: none is open
-  Path last_path_;
 };
 
 }  // namespace holdfast::sim

@@ -146,16 +146,18 @@ TEST_F(MonitorTest, AnEventCoversWhatWasSubmittedBeforeItsRecordOnly) {
 }
 
 TEST_F(MonitorTest, AQueryThatSaidDoneIsAWaitAndOneThatSaidNotReadyIsNone) {
-  inject({{.call = Call::event_query, .kind = FaultKind::late}});
   const EventRef event = cuda().event_create().value();
-  const PlanPtr plan = start({"a"});
-  ASSERT_TRUE(copy_out(plan, 1));
-  ASSERT_TRUE(cuda().event_record(event, stream));
-  ASSERT_FALSE(cuda().event_query(event).value());
-  ASSERT_TRUE(device.event_synchronize(event));  // behind the caller's back
-  ASSERT_TRUE(cuda().event_query(event).value());
-  commit(plan);
-  EXPECT_THAT(violated(), IsEmpty());
+  for (const bool ready : {true, false}) {
+    const PlanPtr plan = start({"a"});
+    ASSERT_TRUE(copy_out(plan, 1));
+    ASSERT_TRUE(cuda().event_record(event, stream));
+    if (ready) ASSERT_TRUE(device.event_synchronize(event));  // behind the caller's back
+    EXPECT_EQ(cuda().event_query(event).value(), ready);
+    ASSERT_EQ(commit(plan).wait(0).value(), Codes{0});
+    EXPECT_EQ(violated(), ready ? std::vector<std::string>() : std::vector<std::string>{"sync-before-commit"});
+    pass(kSecond);
+    ASSERT_TRUE(fluxon().remove("a"));
+  }
 }
 
 TEST_F(MonitorTest, AWaitReachesThroughTheEventsThatItsStreamWaitedFor) {

@@ -251,6 +251,7 @@ TEST_F(StandInEngineTest, EveryTensorIsDeclaredAndGivenBack) {
   engine->close();
   EXPECT_TRUE(tensors_.live.empty());
   EXPECT_EQ(device_.allocation_count(), 0U);
+  engine.reset();
   EXPECT_EQ(device_.stream_count(), 0U);
 }
 

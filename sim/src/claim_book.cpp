@@ -73,6 +73,7 @@ void ClaimBook::client_died() {
   ++incarnation_;
   for (Node& node : nodes_) {
     node.ever_before_restart |= node.ever_kv;
+    node.ingested_before_restart |= node.ingested_in != 0;
     node.kv = node.latent = node.eviction_failed = false;
   }
   for (auto& [id, space] : namespaces_) {

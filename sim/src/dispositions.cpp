@@ -49,6 +49,8 @@ bool absorbed(const FiredFault& fault, Absorptions& absorptions) {
   const auto fluxon_code = static_cast<FluxonErrc>(fault.code);
   switch (fault.point.call) {
     case Call::host_register:
+      // Proven to be whole, it is as good as the store's own; that it was is checked where the range is used.
+      if (cuda_code == CudaErrc::host_memory_already_registered) return true;
       if (cuda_code == CudaErrc::invalid_value || cuda_code == CudaErrc::not_supported) {
         if (count_down(absorptions.read_only_fallbacks)) return true;
       }

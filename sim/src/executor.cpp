@@ -103,6 +103,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   owner_options.grant_bytes = run_trace.grant_bytes;
   owner.reset(owner_options);
   if (mappings.empty() || mapped_bytes < run_trace.segment_bytes) learn_mappings(owner_options);
+  spare_engines.clear();  // their streams end with the device's
   device.reset({.device_bytes = device_bytes_of(run_trace)});
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     device.declare_read_only(mappings[i].read_ptr, run_trace.segment_bytes);
@@ -112,6 +113,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   files.reset();
   tap.reset();
   injector.reset();
+  injector.expect_mappings(mappings);
   injector.load(run_trace);
   monitor.reset();
   if (run_trace.in_memory_store) monitor.expect_memory_store();
@@ -128,6 +130,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   old_keys.clear();
   told.clear();
   last_errors.clear();
+  reads_lied = undecided_at_death = false;
   result = {};
 
   system_options = {};
@@ -224,6 +227,9 @@ void Executor::Impl::check_told(const Step& step, const Inspection& before, bool
   if (injector.fired().size() == faults_checked) return;
   const std::span<const FiredFault> fired = std::span(injector.fired()).subspan(faults_checked);
   faults_checked = injector.fired().size();
+  reads_lied |= std::any_of(fired.begin(), fired.end(), [](const FiredFault& fault) {
+    return fault.point.call == Call::get_start && fault.point.kind == FaultKind::part;
+  });
   const auto due = static_cast<std::uint64_t>(std::count_if(fired.begin(), fired.end(), needs_disposition));
   const Inspection after = system->inspect();
   if (after.quarantined > 0) context.marks.reach(Mark::plan_quarantined);

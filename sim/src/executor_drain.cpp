@@ -45,12 +45,16 @@ void Executor::Impl::drain() {
     tear_down_device();
     static_cast<void>(restart_client(ending));
   }
+  injector.end_faults();
   settle();
   close_everything();
   clock.advance_by(kPastPlanTimeouts);
   settle();
+  // The clean session's work is not the trace's.
+  const RunResult before = totals();
   check_clean_cycle();
   settle();
+  set_totals(before);
 
   const Inspection inspection = system->inspect();
   if (inspection.read_only_fallbacks > 0) context.marks.reach(Mark::registered_read_only);
@@ -67,6 +71,24 @@ void Executor::Impl::drain() {
   check_store_is_accounted(inspection);
   static_cast<void>(operate(Operation::shut_down, ending, [&] { return system->shut_down(); }));
   check_owner_baseline();
+}
+
+RunResult Executor::Impl::totals() const {
+  RunResult now;
+  now.chunks_hit = result.chunks_hit;
+  now.chunks_generated = result.chunks_generated;
+  now.evictions = result.evictions;
+  now.bytes_to_host = result.bytes_to_host;
+  now.bytes_to_device = result.bytes_to_device;
+  return now;
+}
+
+void Executor::Impl::set_totals(const RunResult& to) {
+  result.chunks_hit = to.chunks_hit;
+  result.chunks_generated = to.chunks_generated;
+  result.evictions = to.evictions;
+  result.bytes_to_host = to.bytes_to_host;
+  result.bytes_to_device = to.bytes_to_device;
 }
 
 void Executor::Impl::settle() {
@@ -165,7 +187,13 @@ void Executor::Impl::check_store_is_accounted(const Inspection& inspection) {
     if (node != nullptr && (claim == Claim::kv ? node->kv : node->latent)) return;
     // A successor knows only what the snapshot knew.
     const bool of_this_client = node != nullptr && node->ingested_in == book.incarnation();
-    if (book.incarnation() > 1 && (!of_this_client || old_keys.contains(key))) {
+    const bool decided_later = undecided_at_death && node != nullptr && node->ingested_before_restart;
+    if (book.incarnation() > 1 && (!of_this_client || decided_later || old_keys.contains(key))) {
+      ++result.exempt_keys;
+      return;
+    }
+    // It was said to be missing when it was not.
+    if (reads_lied && node != nullptr) {
       ++result.exempt_keys;
       return;
     }

@@ -89,8 +89,9 @@ Executor::Impl::Ending Executor::Impl::restart() {
 
 // ---- Death.
 
-// Keys that the owner has, or may yet have, from this incarnation: its successor may not know of them.
+// Keys that the owner has from this incarnation, or may yet have: its successor need not know of them.
 void Executor::Impl::note_old_keys() {
+  undecided_at_death |= owner.undecided_commits() > 0 || owner.prepared_slots() > 0;
   owner.for_each_stored_key([&](std::string_view key, const fakes::KeyView&) { old_keys.emplace(key); });
 }
 
@@ -124,6 +125,7 @@ bool Executor::Impl::restart_client(Ending& ending) {
   context.faults_on = faults_on;
   drop_sessions(context_gone);
   if (context_gone) {
+    spare_engines.clear();
     device.tear_down();
     injector.tear_down();
     monitor.device_torn_down();
@@ -173,6 +175,7 @@ void Executor::Impl::tear_down_device() {
   for (Session& session : sessions) {
     if (session.open) session.engine->abandon();
   }
+  spare_engines.clear();
   device.tear_down();
   injector.tear_down();
   monitor.device_torn_down();

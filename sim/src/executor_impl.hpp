@@ -131,6 +131,9 @@ struct Executor::Impl {
   // ---- executor_drain.cpp: phase two.
   void drain();
   void settle();
+  // What was reused and moved so far; nothing else of a result.
+  [[nodiscard]] RunResult totals() const;
+  void set_totals(const RunResult& to);
   void close_everything();
   void check_clean_cycle();
   [[nodiscard]] std::string clean_cycle(std::uint32_t attempt);
@@ -195,8 +198,10 @@ struct Executor::Impl {
   std::map<std::uint32_t, Hold> holds;
   std::vector<std::unique_ptr<StandInEngine>> spare_engines;
   std::set<std::uint32_t> steps_with_registration_faults;
-  std::set<std::string, std::less<>> old_keys;  // in the owner's store, or on their way there, when a client died
+  std::set<std::string, std::less<>> old_keys;  // in the owner's store when a client died
+  bool undecided_at_death = false;              // others were on their way there
   ToldErrors told;
+  bool reads_lied = false;         // a key's own error looked like a miss: what it stands for may be withdrawn
   std::size_t faults_checked = 0;  // of those fired in this step
   Absorptions absorptions;
   ChunkSource source;

@@ -109,6 +109,7 @@ Executor::Impl::Session* Executor::Impl::open_session(SessionId id, const Step& 
   session.mistaken = oracle.layout_of(real) != oracle.layout_of(declared);
   session.output = result.frame_hashes.size();
   result.frame_hashes.emplace_back();
+  result.session_chunks_hit.push_back(0);
   for (const NodeIndex index : session.path) {
     book.know(oracle.node(index), oracle.node(index).depth < sink_chunks(declared));
   }
@@ -301,6 +302,7 @@ std::uint32_t Executor::Impl::resume_session(Session& session, Ending& ending) {
   engine.end_resume_warm(answer->matched_chunks, right);
   const EngineLayout& layout = engine.layout();
   result.chunks_hit += answer->matched_chunks;
+  result.session_chunks_hit[session.output] = answer->matched_chunks;
   const std::uint64_t frames =
       std::min<std::uint64_t>(static_cast<std::uint64_t>(answer->matched_chunks) * layout.geometry.frames_per_chunk,
                               layout.geometry.ring_frames);
@@ -358,10 +360,20 @@ Executor::Impl::Ending Executor::Impl::hold(const Step& step) {
   const Result<std::uint32_t> held =
       operate(Operation::hold, ending, [&] { return system->hold(session->id, step.id); });
   if (!held || injector.client_dead()) return ending;
+  // References are on the chunks whose frames a resume would put into the ring.
+  const Geometry& geometry = session->engine->layout().geometry;
+  ColdRing ring;
+  ring.configure(geometry);
+  for (std::size_t i = 0; i < std::min<std::size_t>(*held, session->path.size()) && ring.has_room(); ++i) {
+    ring.append_chunk();
+  }
   Hold& taken = holds[step.id];
-  for (std::size_t i = 0; i < std::min<std::size_t>(*held, session->path.size()); ++i) {
-    taken.identities.push_back(oracle.node(session->path[i]).identity);
-    monitor.hold(taken.identities.back());
+  for (std::size_t position = 0; position < ring.size(); ++position) {
+    const std::size_t chunk = ring[position] / geometry.frames_per_chunk;
+    const std::uint64_t identity = oracle.node(session->path[chunk]).identity;
+    if (!taken.identities.empty() && taken.identities.back() == identity) continue;
+    taken.identities.push_back(identity);
+    monitor.hold(identity);
   }
   ending.first = *held;
   if (wants_text()) ending.text = std::to_string(*held) + " chunks";

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <tuple>
+#include <utility>
 
 #include "holdfast/sim/rng.hpp"
 #include "injector_impl.hpp"
@@ -64,6 +65,7 @@ void Injector::Impl::reset() {
   fired.clear();
   dead = false;
   context_dead = false;
+  strangers.clear();
   faults_.order.clear();
   choices_.order.clear();
   entered_ = false;
@@ -197,6 +199,7 @@ void Injector::Impl::die(const FaultPoint& point) {
 
 void Injector::Impl::end_client() {
   dead = true;
+  strangers.clear();
   owner.client_died();
   device.client_died();
 }
@@ -205,6 +208,11 @@ void Injector::Impl::restart_owner(std::string_view because) {
   if (owner.live_plans() > 0) context.marks.reach(Mark::restart_with_plan_open);
   if (context.step_kind == StepKind::generate) context.marks.reach(Mark::restart_during_put);
   if (context.step_kind == StepKind::resume) context.marks.reach(Mark::restart_during_get);
+  if (!mappings.empty() && owner.incarnation() >= mappings.size()) {
+    const Segment& next = mappings[owner.incarnation() % mappings.size()];
+    device.remapped(next.write_ptr, next.len);
+    device.remapped(next.read_ptr, next.len);
+  }
   owner.restart();
   context.log.event(context.clock.now_ns(), "owner restart", std::array{owner.incarnation()}, [&] {
     return fmt::format("incarnation {}{}{}", owner.incarnation(), because.empty() ? "" : ", just before ", because);
@@ -275,7 +283,15 @@ void Injector::new_incarnation() {
 }
 
 bool Injector::context_dead() const { return impl_->context_dead || impl_->device.context_dead(); }
-void Injector::tear_down() { impl_->context_dead = false; }
+void Injector::tear_down() {
+  impl_->context_dead = false;
+  impl_->strangers.clear();
+}
+void Injector::expect_mappings(std::vector<Segment> mappings) { impl_->mappings = std::move(mappings); }
+void Injector::end_faults() {
+  for (const std::uintptr_t base : impl_->strangers) static_cast<void>(impl_->device.host_unregister(base));
+  impl_->strangers.clear();
+}
 void Injector::restart_owner() { impl_->restart_owner(""); }
 void Injector::reset() { impl_->reset(); }
 

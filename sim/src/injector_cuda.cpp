@@ -74,7 +74,8 @@ struct Injector::Impl::Cuda final : CudaBackend {
       const std::uint64_t half = bytes / 2;
       const std::uint64_t first = point.arg >= 2 ? half : 0;
       const std::uint64_t length = point.arg == 0 ? bytes : point.arg == 1 ? half : bytes - half;
-      static_cast<void>(below().host_register(ptr + first, length, access));
+      if (below().host_register(ptr + first, length, access) && point.arg != 0)
+        injector.strangers.push_back(ptr + first);
       Status answer = below().host_register(ptr, bytes, access);
       if (!answer && is_cuda(answer.error(), CudaErrc::host_memory_already_registered)) return told(point);
       return answer;

@@ -213,6 +213,11 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
     if (const Choice* at = choice_of(answer_after)) choice.answer_after_ns = static_cast<Nanos>(at->arg);
     if (const Choice* at = choice_of(route_after)) choice.route_after_ns = static_cast<Nanos>(at->arg);
     if (due.late != nullptr) choice.answer_after_ns = static_cast<Nanos>(due.late->arg);
+    // Within the settle bound a key is decided for good, its route included.
+    const Nanos route_ns = choice.route_after_ns.value_or(fakes::OwnerOptions{}.route_after_ns);
+    for (fakes::KeyChoice& key : choice.keys) {
+      key.stored_after_ns = std::min(key.stored_after_ns, std::max<Nanos>(kSettleBound - route_ns, 0));
+    }
     injector.owner.choose_next_commit(std::move(choice));
     return due;
   }

@@ -46,6 +46,8 @@ struct Injector::Impl {
   std::vector<FiredFault> fired;
   bool dead = false;
   bool context_dead = false;
+  std::vector<Segment> mappings;
+  std::vector<std::uintptr_t> strangers;  // registrations of a part, which nobody but their maker can end
 
   Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& cuda_below, FileBackend& files_below,
        fakes::FakeOwner& fake_owner, fakes::FakeCuda& fake_device);

@@ -18,6 +18,11 @@ std::byte* at(std::uintptr_t address) { return reinterpret_cast<std::byte*>(addr
 
 }  // namespace
 
+StandInEngine::~StandInEngine() {
+  close();
+  if (stream_) static_cast<void>(device_.destroy_stream(*stream_).has_value());
+}
+
 Status StandInEngine::open(LayoutIndex layout_index, std::vector<NodeIndex> nodes) {
   check(!is_open_, "an engine is opened once");
   layout_ = layout_index;
@@ -30,8 +35,11 @@ Status StandInEngine::open(LayoutIndex layout_index, std::vector<NodeIndex> node
   published_ = {};
   frame_hashes_.clear();
 
-  stream_ = device_.create_stream();
-  if (!stream_) return tl::unexpected(stream_.error());
+  if (!stream_) {
+    Result<StreamRef> stream = device_.create_stream();
+    if (!stream) return tl::unexpected(stream.error());
+    stream_ = *stream;
+  }
   is_open_ = true;
   Status allocated;
   const auto take = [&](std::uint64_t bytes) -> std::uintptr_t {
@@ -64,13 +72,13 @@ void StandInEngine::close() {
   };
   for (const std::uintptr_t tensor : ring_tensors_) give_back(tensor);
   if (finalized_latent_ != 0) give_back(finalized_latent_);
-  static_cast<void>(device_.destroy_stream(*stream_).has_value());
   ring_tensors_.clear();
   finalized_latent_ = 0;
   is_open_ = false;
 }
 
 void StandInEngine::abandon() {
+  stream_.reset();
   if (!is_open_) return;
   for (const std::uintptr_t tensor : ring_tensors_) tensors_.on_tensor_gone(tensor);
   if (finalized_latent_ != 0) tensors_.on_tensor_gone(finalized_latent_);

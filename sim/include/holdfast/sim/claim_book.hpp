@@ -26,12 +26,13 @@ class ClaimBook final : public ClaimListener {
     bool kv = false;
     bool latent = false;
     bool ever_kv = false;
-    bool ever_before_restart = false;     // a blob was claimed by an earlier incarnation of the client
-    bool eviction_failed = false;         // its last eviction did
-    std::uint32_t ingested_in = 0;        // the client's incarnation of its last ingest; 0 = none
-    std::uint64_t kv_slot_bytes = 0;      // as claimed
-    std::uint64_t latent_slot_bytes = 0;  // as claimed
-    std::uint64_t child_ingested = 0;     // identity of the first child that was
+    bool ever_before_restart = false;      // a blob was claimed by an earlier incarnation of the client
+    bool ingested_before_restart = false;  // by an earlier incarnation of the client
+    bool eviction_failed = false;          // its last eviction did
+    std::uint32_t ingested_in = 0;         // the client's incarnation of its last ingest; 0 = none
+    std::uint64_t kv_slot_bytes = 0;       // as claimed
+    std::uint64_t latent_slot_bytes = 0;   // as claimed
+    std::uint64_t child_ingested = 0;      // identity of the first child that was
   };
   // The slots that a blob of so many bytes takes; which, tells the layout that wrote it.
   struct Footprint {

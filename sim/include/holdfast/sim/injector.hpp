@@ -62,6 +62,11 @@ class Injector {
   [[nodiscard]] bool context_dead() const;
   // The dead context is replaced; the device itself is torn down by whoever owns its tensors.
   void tear_down();
+  // What lasts of the faults ends: whoever registered a part of a range lets it go.
+  void end_faults();
+  // Where the owner's generations are mapped, in turn: a mapping that is used again hides its old pages, and the device
+  // goes on with those.
+  void expect_mappings(std::vector<Segment> mappings);
   // The owner restarts, as at a fault of kind gone.
   void restart_owner();
   void reset();

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,11 +44,12 @@ class StandInEngine final : public Engine {
 
   StandInEngine(fakes::FakeCuda& device, Oracle& oracle, TensorListener& tensors)
       : device_(device), oracle_(oracle), tensors_(tensors) {}
-  ~StandInEngine() override { close(); }
+  ~StandInEngine() override;
   StandInEngine(const StandInEngine&) = delete;
   StandInEngine& operator=(const StandInEngine&) = delete;
 
-  // Takes device memory for the ring. An engine may be opened again after close().
+  // Takes device memory for the ring. An engine may be opened again after close(); it keeps its stream, as a runtime's
+  // worker does, so that what a store could not wait for then may be waited for later.
   Status open(LayoutIndex layout, std::vector<NodeIndex> path);
   // Reads the whole ring once more, then gives the memory back.
   void close();
@@ -112,7 +114,7 @@ class StandInEngine final : public Engine {
   bool is_open_ = false;
   LayoutIndex layout_ = 0;
   std::vector<NodeIndex> path_;
-  Result<StreamRef> stream_ = Error{};
+  std::optional<StreamRef> stream_;
   std::vector<std::uintptr_t> ring_tensors_;
   std::uintptr_t finalized_latent_ = 0;
   std::uintptr_t targets_ = 0;

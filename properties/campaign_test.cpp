@@ -20,6 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 // Seeds are worlds here; each of these does what its name says when a session of its world is opened.
@@ -30,30 +31,36 @@ constexpr std::uint32_t kThrows = 23;
 constexpr std::uint32_t kExits = 29;
 constexpr std::uint32_t kShowsHashSeed = 31;
 
-// A store that keeps nothing, so that every run of it holds, and that misbehaves where it is told to.
+// The project's own store, which misbehaves where it is told to.
 class TroubledSystem final : public SystemUnderTest {
  public:
   TroubledSystem(Ports& ports, ClaimListener& listener, const SystemOptions& options, std::set<std::uint32_t> troubles)
-      : ports_(ports), listener_(listener), options_(options), troubles_(std::move(troubles)) {}
+      : ports_(ports),
+        listener_(listener),
+        options_(options),
+        troubles_(std::move(troubles)),
+        inner_(make_production_system(ports, listener, options)) {}
 
-  Status restore() override { return {}; }
-  Status open_session(SessionId /*session*/, const SessionSpec& spec, Engine& /*engine*/) override {
+  Status restore() override { return inner_->restore(); }
+  Status open_session(SessionId session, const SessionSpec& spec, Engine& engine) override {
     if (troubles_.contains(spec.world)) misbehave(spec.world);
-    return {};
+    return inner_->open_session(session, spec, engine);
   }
-  Status close_session(SessionId /*session*/) override { return {}; }
-  Result<ResumeOutcome> resume(SessionId /*session*/) override { return ResumeOutcome{}; }
-  Result<IngestOutcome> chunk_finalized(SessionId /*session*/) override { return IngestOutcome{}; }
-  Result<std::uint32_t> hold(SessionId /*session*/, std::uint32_t /*hold_id*/) override { return 0U; }
-  void unhold(std::uint32_t /*hold_id*/) override {}
-  Result<EvictOutcome> evict(SessionId /*session*/, std::uint32_t /*depth*/) override { return EvictOutcome{}; }
-  Result<EvictOutcome> make_room(std::uint64_t /*bytes*/) override { return EvictOutcome{}; }
-  Status warm_up() override { return {}; }
-  PumpOutcome pump() override { return {}; }
-  Status snapshot() override { return {}; }
-  void device_torn_down() override {}
-  Status shut_down() override { return {}; }
-  [[nodiscard]] Inspection inspect() const override { return {}; }
+  Status close_session(SessionId session) override { return inner_->close_session(session); }
+  Result<ResumeOutcome> resume(SessionId session) override { return inner_->resume(session); }
+  Result<IngestOutcome> chunk_finalized(SessionId session) override { return inner_->chunk_finalized(session); }
+  Result<std::uint32_t> hold(SessionId session, std::uint32_t hold_id) override {
+    return inner_->hold(session, hold_id);
+  }
+  void unhold(std::uint32_t hold_id) override { inner_->unhold(hold_id); }
+  Result<EvictOutcome> evict(SessionId session, std::uint32_t depth) override { return inner_->evict(session, depth); }
+  Result<EvictOutcome> make_room(std::uint64_t bytes) override { return inner_->make_room(bytes); }
+  Status warm_up() override { return inner_->warm_up(); }
+  PumpOutcome pump() override { return inner_->pump(); }
+  Status snapshot() override { return inner_->snapshot(); }
+  void device_torn_down() override { inner_->device_torn_down(); }
+  Status shut_down() override { return inner_->shut_down(); }
+  [[nodiscard]] Inspection inspect() const override { return inner_->inspect(); }
 
  private:
   void misbehave(std::uint32_t world) {
@@ -86,6 +93,7 @@ class TroubledSystem final : public SystemUnderTest {
   ClaimListener& listener_;
   SystemOptions options_;
   std::set<std::uint32_t> troubles_;
+  std::unique_ptr<SystemUnderTest> inner_;
 };
 
 Trace trace_of_world(std::uint64_t world) {
@@ -278,7 +286,7 @@ TEST(Campaign, KeepsWholeResultsOnlyWhenAsked) {
   const CampaignResult result = outcome(options, {});
   ASSERT_THAT(result.results, SizeIs(3));
   EXPECT_EQ(result.results.front().seed, 4U);
-  EXPECT_THAT(result.results.front().run.frame_hashes, SizeIs(1));
+  EXPECT_THAT(result.results.front().run.frame_hashes, Not(IsEmpty()));
 }
 
 TEST(Campaign, TellsHowFarItIs) {

@@ -253,5 +253,12 @@ TEST(ProgressLine, KnowsNoTimeLeftBeforeTheFirstSeed) {
   EXPECT_THAT(progress_line(progress), HasSubstr("? left"));
 }
 
+TEST(ProgressLine, OfASingleRunTellsHowLongItHasRun) {
+  CampaignProgress progress;
+  progress.seeds_all = 1;
+  progress.elapsed_ns = 5 * kSecond;
+  EXPECT_EQ(progress_line(progress), "running for 5.00 s");
+}
+
 }  // namespace
 }  // namespace holdfast::sim

@@ -167,14 +167,14 @@ void print_start(const Report& report) {
   std::fflush(stdout);
 }
 
+Status prepare_output(const std::string& out) {
+  if (out.empty()) return {};
+  if (auto status = make_directory(out + "/failures"); !status) return refusal("--out", explain(status.error()));
+  remove_old_traces(out + "/failures");
+  return {};
+}
+
 Status carry_out(const CampaignJob& job, Report& report) {
-  if (!job.out.empty()) {
-    // Before the work, so that a directory that cannot be had is known now.
-    if (auto status = make_directory(job.out + "/failures"); !status) {
-      return refusal("--out", explain(status.error()));
-    }
-    remove_old_traces(job.out + "/failures");
-  }
   Progress progress(stderr, progress_style(stderr, job.quiet));
   auto result = run_campaign(job.options, make_production_system, job.source,
                              [&](const CampaignProgress& now) { progress.update(now); });

@@ -73,6 +73,9 @@ Result<Nanos> hang_limit_of(const Arguments& arguments, Nanos otherwise_ns = kMi
 // " --disable X" for each.
 std::string disable_words(const std::vector<Invariant>& disabled);
 
+// Makes `out` (when not empty), before the work, so that a directory that cannot be had is bad usage.
+Status prepare_output(const std::string& out);
+
 // Runs a campaign of the report's seeds with progress on standard error, fills `report` with what it found, writes
 // the traces of what failed and the reports to `out` (when not empty), and prints the summary.
 struct CampaignJob {

@@ -167,6 +167,7 @@ Result<ExitStatus> run_scenario(const Arguments& arguments, const std::string& n
   report.seeds = job->options.seeds;
   report.disabled = job->options.run.disabled;
   report.command = command + option_words(arguments, report);
+  if (auto status = prepare_output(job->out); !status) return status.error();
   print_start(report);
   if (auto status = carry_out(*job, report); !status) return status.error();
   if (name == "abcd" && !report.result.results.empty()) {
@@ -209,11 +210,14 @@ Result<ExitStatus> run_seeds(const Arguments& arguments) {
   report.shard = *shard;
   report.disabled = job->options.run.disabled;
   report.marks_required = arguments.has("require-marks");
+  if (shard->count > 1 && !job->out.empty()) job->out += fmt::format("/shard-{}-of-{}", shard->index, shard->count);
+  if (own) {
+    if (auto status = prepare_output(job->out); !status) return status.error();
+  }
   print_start(report);
   if (shard->count > 1) {
     acknowledge_sharding(environment);
     fmt::print("shard {} of {}, by {}\n", shard->index, shard->count, shard->from);
-    if (!job->out.empty()) job->out += fmt::format("/shard-{}-of-{}", shard->index, shard->count);
   }
   if (!own) {
     fmt::print("SKIPPED: {} seeds in {} shards leave none for this one\n", seeds.count(), shard->count);

@@ -116,6 +116,7 @@ Result<ExitStatus> workload_main(const Arguments& arguments) {
   report.runtimes = probe_fake_backend().runtimes;
   report.seeds = job.options.seeds;
   report.disabled = *disabled;
+  if (auto status = prepare_output(job.out); !status) return status.error();
   print_start(report);
   if (auto status = carry_out(job, report); !status) return status.error();
   for (const SeedResult& result : report.result.results) {

@@ -32,6 +32,7 @@ bool may_colour(std::FILE* stream) {
 }
 
 std::string progress_line(const CampaignProgress& progress) {
+  if (progress.seeds_all == 1) return fmt::format("running for {}", seconds_text(progress.elapsed_ns));
   const double seconds = std::max(static_cast<double>(progress.elapsed_ns) / 1e9, 1e-3);
   const double rate = static_cast<double>(progress.seeds_run) / seconds;
   const auto calls = static_cast<std::uint64_t>(static_cast<double>(progress.runtime_calls) / seconds);

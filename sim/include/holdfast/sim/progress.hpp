@@ -13,7 +13,7 @@ ProgressStyle progress_style(std::FILE* stream, bool quiet);
 // Colour where `stream` is a terminal that can and NO_COLOR is not set.
 bool may_colour(std::FILE* stream);
 
-// "1,200 of 20,000 seeds, 480 seeds/s, 190,000 calls/s, no violation, 39 s left".
+// "1,200 of 20,000 seeds, 480 seeds/s, 190,000 calls/s, 0 violated, 39.1 s left"; of a single one "running for 5.00 s".
 std::string progress_line(const CampaignProgress& progress);
 
 class Progress {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "holdfast/core/fluxon_runtime.hpp"
 #include "holdfast/sim/strict_json.hpp"
 #include "holdfast/sim/trace_builder.hpp"
 
@@ -116,6 +117,8 @@ void owner_restart(TraceBuilder& trace) {
   const Actions actions{"0", "1"};
   write_all(trace, {.world = 1, .geometry = g, .actions = actions});
   trace.owner_restart();
+  // Within the settle bound of their commits, keys that are missing count as unsettled.
+  trace.pass_time(kSettleBound + kSecond);
   resume_then_generate(trace, {.world = 1, .geometry = g, .actions = actions}, 2);
   resume_then_generate(trace, {.world = 1, .geometry = g, .actions = actions}, 0);
 }

@@ -151,7 +151,9 @@ TEST_F(MonitorTest, AQueryThatSaidDoneIsAWaitAndOneThatSaidNotReadyIsNone) {
     const PlanPtr plan = start({"a"});
     ASSERT_TRUE(copy_out(plan, 1));
     ASSERT_TRUE(cuda().event_record(event, stream));
-    if (ready) ASSERT_TRUE(device.event_synchronize(event));  // behind the caller's back
+    if (ready) {  // behind the caller's back
+      ASSERT_TRUE(device.event_synchronize(event));
+    }
     EXPECT_EQ(cuda().event_query(event).value(), ready);
     ASSERT_EQ(commit(plan).wait(0).value(), Codes{0});
     EXPECT_EQ(violated(), ready ? std::vector<std::string>() : std::vector<std::string>{"sync-before-commit"});

@@ -240,7 +240,8 @@ CudaBackend& Tap::cuda() { return *impl_->cuda; }
 std::optional<std::uint64_t> Tap::stored_digest(std::string_view key) const {
   const auto view = impl_->owner.peek(key);
   if (!view || view->state == fakes::KeyState::prepared) return std::nullopt;
-  return XXH3_64bits(reinterpret_cast<const void*>(view->read_address), view->value_bytes);
+  // The mapping it was written through: its pages are there already.
+  return XXH3_64bits(reinterpret_cast<const void*>(view->write_address), view->value_bytes);
 }
 
 void Tap::collect() { impl_->collect(""); }

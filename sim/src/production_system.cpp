@@ -82,9 +82,11 @@ IngestResult result_of(IngestVerdict verdict) {
     case IngestVerdict::none:
       return IngestResult::already_ready;
     case IngestVerdict::elsewhere:
+      return IngestResult::elsewhere;
+    case IngestVerdict::failed:
       break;
   }
-  return IngestResult::elsewhere;
+  return IngestResult::uncached;
 }
 
 ManagerOptions manager_options(const SystemOptions& options, Listener& listener) {

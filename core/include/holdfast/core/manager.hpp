@@ -34,7 +34,7 @@ struct ManagerOptions {
   std::size_t pump_evictions_max = 64;
 };
 
-enum class IngestVerdict : std::uint8_t { stored, adopted, already_ready, elsewhere, none };
+enum class IngestVerdict : std::uint8_t { stored, adopted, already_ready, elsewhere, failed, none };
 
 struct IngestReceipt {
   Node* node = nullptr;
@@ -187,8 +187,9 @@ class Manager final : public PathReferences {
     }
   }
 
-  // Stores a chunk: its latent first, then its K and V in key order. What is ready already is not moved again. An error
-  // says that the chunk is not cached, or only in part; the node exists all the same, so that a session can go on.
+  // Stores a chunk: its latent first, then its K and V in key order; two puts, each published by itself. What is ready
+  // already is not moved again. An error says that nothing was published. Where the latent was and the values were not,
+  // `kv` says "failed", and its error is absorbed. The node exists in any case, so that a session can go on behind it.
   Result<IngestReceipt> ingest(Node& parent, std::string_view action, const Layout& layout,
                                std::span<const DeviceTensor> values, const DeviceTensor& latent, StreamRef stream,
                                Absorbed& absorbed) {
@@ -208,7 +209,12 @@ class Manager final : public PathReferences {
     if (stored) stored = ingest_values(receipt, layout, values, stream, absorbed);
     const std::scoped_lock lock(mutex_);
     forest_.set_being_written(*receipt.node, false);
-    if (!stored) return std::move(stored.error());
+    if (stored) return receipt;
+    if (receipt.latent != IngestVerdict::stored && receipt.latent != IngestVerdict::adopted) {
+      return std::move(stored.error());
+    }
+    receipt.kv = IngestVerdict::failed;
+    absorbed.push_back(std::move(stored.error()));
     return receipt;
   }
 

@@ -47,6 +47,18 @@ TEST_F(OwnerEventsTest, AnExpiredPlanEndsWithItsAbort) {
   expect_at_rest();
 }
 
+TEST_F(OwnerEventsTest, EndingAnExpiredPlanLeavesOtherTimeOutsAlone) {
+  const PlanPtr expired = start({"a"});
+  clock.advance_by(kSecond);
+  const PlanPtr aborted = start({"b"});
+  clock.advance_to(kPlanTimeout);
+  EXPECT_TRUE(owner.put_abort(aborted).has_value());
+  const PlanPtr later = start({"c"});
+  EXPECT_TRUE(owner.put_abort(expired).has_value());
+  clock.advance_by(kPlanTimeout);
+  EXPECT_TRUE(owner.plan(later)->expired);
+}
+
 TEST_F(OwnerEventsTest, ASubmittedCommitHasNoPlanTimeOut) {
   owner.choose_next_commit({.keys = {{Fate::stored_later, 0, kSettleBound}}, .route_after_ns = {}});
   const PlanPtr plan = start({"a"});
@@ -229,6 +241,8 @@ TEST_F(OwnerEventsTest, ADeadClientsSlotsAreFreedAtThePlanTimeOut) {
   owner.client_died();
   owner.new_client();
   EXPECT_EQ(owner.live_plans(), 0U);
+  EXPECT_FALSE(owner.plan(plan).has_value());
+  EXPECT_NE(words_of(plan, 1)[0], kPlanMagic);
   EXPECT_EQ(start_fails({"a"}), number(FluxonErrc::key_being_written));
   EXPECT_EQ(errc_of(owner.put_abort(plan)), number(FluxonErrc::invalid_argument)) << "unknown to the new client";
   clock.advance_by(kPlanTimeout);
@@ -254,6 +268,7 @@ TEST_F(OwnerEventsTest, ADeadClientsPinsDropWithin360Seconds) {
   const GetHandle handle = look({"a"}).handle;
   const PlanPtr plan = read({"b"});
   owner.client_died();
+  EXPECT_EQ(owner.live_handles(), 0U);
   owner.new_client();
   EXPECT_EQ(errc_of(owner.cancel_get_transfer(handle)), number(FluxonErrc::invalid_argument));
   EXPECT_EQ(errc_of(owner.release_views(plan)), number(FluxonErrc::invalid_argument));
@@ -272,8 +287,12 @@ TEST_F(OwnerEventsTest, ANewClientsPinsStayWhenTheOldOnesDrop) {
   owner.new_client();
   read({"a"});
   EXPECT_EQ(owner.holders(), 2U);
-  clock.advance_by(360 * kSecond);
+  clock.advance_by(100 * kSecond);
+  owner.client_died();
+  clock.advance_by(260 * kSecond);
   EXPECT_EQ(owner.holders(), 1U);
+  clock.advance_by(100 * kSecond);
+  EXPECT_EQ(owner.holders(), 0U);
 }
 
 TEST_F(OwnerEventsTest, ADeadClientsCallsAnswerStoreClosedAndAClosedOnesGeneral) {
@@ -306,6 +325,19 @@ TEST_F(OwnerEventsTest, StoredValuesOutliveTheirClient) {
 }
 
 // ---- Runs
+
+TEST_F(OwnerEventsTest, AmongManyKeysEachIsFoundAndTheForgottenAreNot) {
+  OwnerOptions options = small();
+  options.segment_bytes = options.grant_bytes = 400 * kSlotAlignment;
+  owner.reset(options);
+  std::vector<std::string> names;
+  for (int at = 0; at < 600; ++at) names.push_back("key" + std::to_string(at));
+  for (int at = 0; at < 400; ++at) store({names[static_cast<std::size_t>(at)]});
+  clock.advance_by(kSecond);
+  for (std::size_t at = 0; at < 400; at += 2) EXPECT_TRUE(owner.remove(names[at]).has_value());
+  for (std::size_t at = 400; at < 600; ++at) store({names[at]});
+  for (std::size_t at = 0; at < 600; ++at) EXPECT_EQ(owner.peek(names[at]).has_value(), at % 2 == 1 || at >= 400) << at;
+}
 
 TEST_F(OwnerEventsTest, LabelsDoNotDependOnWhereTheArenaLies) {
   Arena elsewhere({.base_shift_pages = 16});
@@ -347,9 +379,10 @@ TEST_F(OwnerEventsTest, AResetOwnerIsAsIfNew) {
   const std::string expected = history(fresh, fresh_clock);
 
   history(owner, clock);
-  start({"left over"});
-  owner.choose_next_commit({.keys = {{Fate::not_stored, -103}}, .route_after_ns = {}});
   FluxonBackend::Future of_an_earlier_run = commit(start({"more"}));
+  start({"left over"});
+  start({"left over too"});
+  owner.choose_next_commit({.keys = {{Fate::not_stored, -103}}, .route_after_ns = {}});
   owner.close();
   clock.reset();
   owner.reset(options);

@@ -1,4 +1,4 @@
-// The fake Fluxon owner against the Plan contract: one test a promise. Plans and gets here, events beside.
+// The fake Fluxon owner against the Plan contract: segments, put plans, commits; one test a promise.
 #include "holdfast/fakes/fluxon_owner.hpp"
 
 #include "fluxon_owner_fixture.hpp"
@@ -80,6 +80,10 @@ TEST_F(OwnerTest, AFreedBlobIsScribbledOverAndItsAddressIsTheNextPlans) {
   EXPECT_TRUE(owner.put_abort(aborted).has_value());
   EXPECT_NE(words_of(aborted, 1)[0], kPlanMagic);
   EXPECT_EQ(start({"b", "c"}), aborted);
+  const PlanPtr other = start({"d"});
+  EXPECT_TRUE(owner.put_abort(other).has_value());
+  EXPECT_TRUE(owner.put_abort(aborted).has_value());
+  EXPECT_EQ(start({"e"}), aborted) << "what was freed last is used first";
 }
 
 TEST_F(OwnerTest, ACommitsBlobIsFreedWithoutAnyWait) {
@@ -145,6 +149,13 @@ TEST_F(OwnerTest, WithoutAFreeSlotPutStartWaits30SecondsAndFailsAsNetwork) {
   store({"1", "2", "3", "4", "5", "6", "7", "8"});
   EXPECT_EQ(start_fails({"a"}), number(FluxonErrc::network));
   EXPECT_EQ(clock.now_ns(), kPutStartWaitLimit);
+}
+
+TEST_F(OwnerTest, ASlotFreedInTheLastMomentIsTaken) {
+  start({"1", "2", "3", "4", "5", "6", "7", "8"});
+  clock.advance_to(kPlanTimeout - kPutStartWaitLimit);
+  EXPECT_EQ(start_fails({"a"}), 0);
+  EXPECT_EQ(clock.now_ns(), kPlanTimeout);
 }
 
 TEST_F(OwnerTest, PutStartGoesOnAsSoonAsASlotIsFree) {
@@ -312,6 +323,16 @@ TEST_F(OwnerTest, ARouteCanTakeLong) {
   EXPECT_EQ(state_of("a"), KeyState::committed);
 }
 
+TEST_F(OwnerTest, ARouteMeantForAnOverwrittenValueRoutesNoOther) {
+  store({"a"});
+  EXPECT_TRUE(owner.put("a", std::vector<std::byte>(1)).has_value());
+  clock.advance_by(10 * kMillisecond);
+  store({"b"});
+  clock.advance_by(15 * kMillisecond);
+  EXPECT_EQ(state_of("a"), KeyState::committed);
+  EXPECT_EQ(state_of("b"), KeyState::local_visible);
+}
+
 TEST_F(OwnerTest, AChoiceHoldsForOneCommit) {
   owner.choose_next_commit({.keys = {{Fate::not_stored, -103}}, .route_after_ns = {}});
   EXPECT_EQ(codes_of(start({"a"})), Codes{-103});
@@ -398,235 +419,6 @@ TEST_F(OwnerTest, AbortingAReadPlanDropsItsHoldersWhichIsDamage) {
   EXPECT_EQ(owner.holders(), 0U);
   EXPECT_EQ(incident_kinds(), std::vector{IncidentKind::abort_of_read_plan});
   expect_at_rest();
-}
-
-// ---- get_start, get_transfer, cancel, release
-
-TEST_F(OwnerTest, GetStartTellsThePrefixInKeysAndInWholeGroups) {
-  store({"a", "b", "c"});
-  const GetStart found = look({"a", "b", "c", "x"}, {2, 2});
-  EXPECT_EQ(found.raw_prefix_hit_len, 3U);
-  EXPECT_EQ(found.transferable_len, 2U);
-  EXPECT_EQ(found.prefix_hit_groups, 1U);
-  EXPECT_EQ(found.first_miss_index, 3U);
-  EXPECT_EQ(found.first_miss_group, 1U);
-  EXPECT_FALSE(found.all_hit);
-}
-
-TEST_F(OwnerTest, GetStartTellsWhenAllIsThere) {
-  store({"a", "b", "c"});
-  const GetStart found = look({"a", "b", "c"}, {1, 2});
-  EXPECT_EQ(found.raw_prefix_hit_len, 3U);
-  EXPECT_EQ(found.transferable_len, 3U);
-  EXPECT_EQ(found.prefix_hit_groups, 2U);
-  EXPECT_EQ(found.first_miss_index, 3U);
-  EXPECT_EQ(found.first_miss_group, 2U);
-  EXPECT_TRUE(found.all_hit);
-}
-
-TEST_F(OwnerTest, OnlyAPrefixIsFound) {
-  store({"b", "c"});
-  const GetStart found = look({"a", "b", "c"}, {1, 1, 1});
-  EXPECT_EQ(found.raw_prefix_hit_len, 0U);
-  EXPECT_EQ(found.first_miss_index, 0U);
-  EXPECT_EQ(found.first_miss_group, 0U);
-}
-
-TEST_F(OwnerTest, NoGroupsAreOneGroup) {
-  store({"a"});
-  const GetStart found = look({"a", "x"});
-  EXPECT_EQ(found.raw_prefix_hit_len, 1U);
-  EXPECT_EQ(found.transferable_len, 0U);
-  EXPECT_EQ(owner.holders(), 0U);
-}
-
-TEST_F(OwnerTest, WithoutBestEffortItIsAllOrNothing) {
-  store({"a", "b"});
-  const GetStart found = look({"a", "x"}, {1, 1}, false);
-  EXPECT_EQ(found.raw_prefix_hit_len, 1U);
-  EXPECT_EQ(found.transferable_len, 0U);
-  EXPECT_EQ(found.prefix_hit_groups, 0U);
-  EXPECT_EQ(owner.holders(), 0U);
-  EXPECT_EQ(look({"a", "b"}, {1, 1}, false).transferable_len, 2U);
-}
-
-TEST_F(OwnerTest, AKeyThatFailsByItselfLooksLikeAMiss) {
-  store({"a", "b"});
-  owner.choose_next_get_start({.failing_key_index = 1});
-  EXPECT_EQ(look({"a", "b"}, {1, 1}).raw_prefix_hit_len, 1U);
-  EXPECT_EQ(look({"a", "b"}, {1, 1}).raw_prefix_hit_len, 2U);
-}
-
-TEST_F(OwnerTest, GetStartRefusesWhatTheContractCallsInvalid) {
-  const Names none;
-  const Names two{"a", "b"};
-  const std::int32_t invalid = number(FluxonErrc::invalid_argument);
-  EXPECT_EQ(errc_of(owner.get_start(none, true, {})), invalid);
-  for (const Groups& groups : {Groups{0, 2}, Groups{1}, Groups{2, 1}}) {
-    EXPECT_EQ(errc_of(owner.get_start(two, true, groups)), invalid);
-  }
-  EXPECT_EQ(owner.live_handles(), 0U);
-}
-
-TEST_F(OwnerTest, TheHandleOfAMissLivesUntilItIsCancelled) {
-  const GetStart miss = look({"a"});
-  EXPECT_EQ(owner.live_handles(), 1U);
-  EXPECT_TRUE(owner.cancel_get_transfer(miss.handle).has_value());
-  EXPECT_EQ(owner.live_handles(), 0U);
-}
-
-TEST_F(OwnerTest, AHandlePinsThePrefixAndLetsTheSuffixGo) {
-  store_and_route({"a", "b"});
-  const GetStart found = look({"a", "x", "b"}, {1, 1, 1});
-  EXPECT_FALSE(owner.evict("a"));
-  EXPECT_TRUE(owner.evict("b"));
-  EXPECT_TRUE(owner.cancel_get_transfer(found.handle).has_value());
-  EXPECT_TRUE(owner.evict("a"));
-}
-
-TEST_F(OwnerTest, ATransferOfABadLengthFailsAndTheHandleLives) {
-  store({"a", "b", "c"});
-  const GetHandle handle = look({"a", "b", "c", "x"}, {1, 2, 1}).handle;
-  for (const std::uint64_t length : {0U, 2U, 4U, 5U}) {
-    EXPECT_EQ(errc_of(owner.get_transfer(handle, length)), number(FluxonErrc::invalid_argument)) << length;
-  }
-  EXPECT_EQ(owner.live_handles(), 1U);
-  EXPECT_TRUE(owner.get_transfer(handle, 3).has_value());
-}
-
-TEST_F(OwnerTest, ATransferConsumesTheHandleAndLetsTheTailGo) {
-  store_and_route({"a", "b", "c"});
-  const GetHandle handle = look({"a", "b", "c"}, {1, 2}).handle;
-  EXPECT_EQ(owner.holders(), 3U);
-  const PlanPtr plan = owner.get_transfer(handle, 1).value();
-  EXPECT_EQ(words_of(plan, 1)[1], 1U);
-  EXPECT_EQ(owner.holders(), 1U);
-  EXPECT_TRUE(owner.evict("b"));
-  EXPECT_FALSE(owner.evict("a"));
-  EXPECT_EQ(errc_of(owner.get_transfer(handle, 1)), number(FluxonErrc::invalid_argument));
-  EXPECT_EQ(errc_of(owner.cancel_get_transfer(handle)), number(FluxonErrc::invalid_argument));
-}
-
-TEST_F(OwnerTest, AHandleCancelledTwiceIsUnknown) {
-  const GetHandle handle = look({"a"}).handle;
-  EXPECT_TRUE(owner.cancel_get_transfer(handle).has_value());
-  EXPECT_EQ(errc_of(owner.cancel_get_transfer(handle)), number(FluxonErrc::invalid_argument));
-}
-
-TEST_F(OwnerTest, ManyOpenHandlesAreToldApart) {
-  store({"a"});
-  std::vector<GetHandle> handles;
-  for (int count = 0; count < 300; ++count) handles.push_back(look({"a"}).handle);
-  for (const GetHandle handle : handles) EXPECT_TRUE(owner.get_transfer(handle, 1).has_value());
-  EXPECT_EQ(owner.holders(), 300U);
-  EXPECT_EQ(owner.live_handles(), 0U);
-}
-
-TEST_F(OwnerTest, HoldersDropALittleAfterTheRelease) {
-  store_and_route({"a"});
-  EXPECT_TRUE(owner.release_views(read({"a"})).has_value());
-  EXPECT_EQ(owner.live_plans(), 0U);
-  EXPECT_FALSE(owner.evict("a"));
-  clock.advance_by(kMillisecond);
-  EXPECT_TRUE(owner.evict("a"));
-}
-
-TEST_F(OwnerTest, AReleasedPlanIsUnknown) {
-  store({"a"});
-  const PlanPtr plan = read({"a"});
-  EXPECT_TRUE(owner.release_views(plan).has_value());
-  EXPECT_EQ(errc_of(owner.release_views(plan)), number(FluxonErrc::invalid_argument));
-}
-
-TEST_F(OwnerTest, ReleasingAPutPlanStrandsItsSlotsWhichIsDamage) {
-  const PlanPtr plan = start({"a"});
-  EXPECT_TRUE(owner.release_views(plan).has_value());
-  EXPECT_EQ(incident_kinds(), std::vector{IncidentKind::release_of_put_plan});
-  EXPECT_EQ(errc_of(owner.local_fast_put_commit(plan)), number(FluxonErrc::invalid_argument));
-  EXPECT_EQ(owner.prepared_slots(), 1U);
-  clock.advance_by(kPlanTimeout);
-  expect_at_rest();
-}
-
-TEST_F(OwnerTest, AReleaseThatFailsPinsUntilTheClientLeaves) {
-  store_and_route({"a"});
-  const PlanPtr plan = read({"a"});
-  owner.choose_next_release_pins();
-  EXPECT_EQ(errc_of(owner.release_views(plan)), number(FluxonErrc::network));
-  EXPECT_EQ(owner.live_plans(), 0U);
-  clock.advance_by(kPlanTimeout);
-  EXPECT_FALSE(owner.evict("a"));
-  owner.client_died();
-  clock.advance_by(360 * kSecond);
-  EXPECT_TRUE(owner.evict("a"));
-}
-
-TEST_F(OwnerTest, ACancelThatFailsEndsTheHandleAndPinsUntilTheClientLeaves) {
-  store_and_route({"a"});
-  const GetHandle handle = look({"a"}).handle;
-  owner.choose_next_cancel_pins();
-  EXPECT_EQ(errc_of(owner.cancel_get_transfer(handle)), number(FluxonErrc::network));
-  EXPECT_EQ(errc_of(owner.cancel_get_transfer(handle)), number(FluxonErrc::invalid_argument));
-  clock.advance_by(kPlanTimeout);
-  EXPECT_FALSE(owner.evict("a"));
-  owner.close();
-  clock.advance_by(360 * kSecond);
-  EXPECT_TRUE(owner.evict("a"));
-}
-
-// ---- remove
-
-TEST_F(OwnerTest, ARemovedKeyIsGoneAndItsSlotFree) {
-  store_and_route({"a"});
-  EXPECT_TRUE(owner.remove("a").has_value());
-  EXPECT_EQ(state_of("a"), std::nullopt);
-  EXPECT_EQ(owner.held_bytes(), 0U);
-  EXPECT_EQ(errc_of(owner.remove("a")), number(FluxonErrc::key_not_found));
-}
-
-TEST_F(OwnerTest, AKeyNotYetRoutedIsNotFoundByRemoveAndAppearsLater) {
-  store({"a"});
-  EXPECT_EQ(errc_of(owner.remove("a")), number(FluxonErrc::key_not_found));
-  clock.advance_by(25 * kMillisecond);
-  EXPECT_EQ(state_of("a"), KeyState::committed);
-}
-
-TEST_F(OwnerTest, ARemovedValueLivesUntilItsLastHolderIsGone) {
-  store_and_route({"a"}, 7);
-  const PlanPtr plan = read({"a"});
-  const std::uintptr_t address = words_of(plan, 1)[2];
-  EXPECT_TRUE(owner.remove("a").has_value());
-  EXPECT_EQ(look({"a"}).raw_prefix_hit_len, 0U) << "a miss, although its bytes are held";
-  EXPECT_EQ(*bytes_at(address), 7);
-  EXPECT_EQ(owner.held_bytes(), kSlotAlignment);
-  store({"a"}, 8);
-  EXPECT_EQ(*bytes_at(address), 7);
-  EXPECT_TRUE(owner.release_views(plan).has_value());
-  clock.advance_by(kMillisecond);
-  EXPECT_EQ(owner.held_bytes(), kSlotAlignment);
-}
-
-// ---- Whole values
-
-TEST_F(OwnerTest, WholeValuesArePutAndGot) {
-  const std::vector<std::byte> first(300, std::byte{1});
-  const std::vector<std::byte> second(10, std::byte{2});
-  EXPECT_EQ(errc_of(owner.get("a")), number(FluxonErrc::key_not_found));
-  EXPECT_TRUE(owner.put("a", first).has_value());
-  EXPECT_EQ(owner.get("a").value(), first);
-  EXPECT_TRUE(owner.put("a", second).has_value()) << "overwrites";
-  EXPECT_EQ(owner.get("a").value(), second);
-  EXPECT_EQ(owner.held_bytes(), kSlotAlignment);
-  EXPECT_EQ(errc_of(owner.remove("a")), number(FluxonErrc::key_not_found)) << "not routed yet";
-  clock.advance_by(25 * kMillisecond);
-  EXPECT_TRUE(owner.remove("a").has_value());
-  expect_at_rest();
-}
-
-TEST_F(OwnerTest, AWholeValueIsNeitherEmptyNorLongerThanAGrant) {
-  EXPECT_EQ(errc_of(owner.put("a", {})), number(FluxonErrc::invalid_argument));
-  const std::vector<std::byte> long_value(small().grant_bytes + 1);
-  EXPECT_EQ(errc_of(owner.put("a", long_value)), number(FluxonErrc::value_too_large));
 }
 
 }  // namespace

@@ -89,6 +89,7 @@ TEST_F(SlotsTest, AWriteToAFreeSlotIsFoundWhenItsGrantIsCarvedAnew) {
   ASSERT_EQ(pool.damages().size(), 1U);
   EXPECT_EQ(pool.damages().front().last_key, 7U);
   EXPECT_EQ(pool.dropped_keys(), std::vector<std::uint32_t>{7U});
+  EXPECT_FALSE(pool.has_room(1, 256)) << "its untouched slots went with it";
   pool.release(other);
 }
 

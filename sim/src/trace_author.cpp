@@ -76,7 +76,6 @@ TraceAuthor::TraceAuthor(std::uint64_t seed, const Profile& profile)
 void TraceAuthor::begin() {
   Trace& trace = trace_.trace();
   trace.in_memory_store = chance(profile_.in_memory_store);
-  trace.checksums = one_in(4);
   const std::uint64_t pieces = 1 + rng_.below(4);
   const bool tight = chance(profile_.tight_segment);
   trace.grant_bytes = (tight ? 64ULL << 10 : 512ULL << 10) / pieces / kSlotAlignment * kSlotAlignment;

@@ -104,7 +104,6 @@ struct Trace {
   std::uint64_t grant_bytes = 1 << 18;
   std::uint64_t capacity_bytes = 0;  // of the manager; 0 = none
   bool in_memory_store = false;      // the generic tier store instead of the Plan store
-  bool checksums = false;
   std::vector<Geometry> geometries;
   std::vector<Step> steps;  // unique ids, in order of execution
   std::vector<FaultPoint> faults;

@@ -236,6 +236,7 @@ TEST_F(InjectorTest, AFailedCancelOrReleasePinsUntilTheClientLeaves) {
   EXPECT_EQ(code_of(calls().cancel_get_transfer(found({"a"}).handle)), 7000);
   EXPECT_EQ(code_of(calls().release_views(calls().get_transfer(found({"b"}).handle, 1).value())), 7000);
   EXPECT_EQ(owner.live_handles() + owner.live_plans(), 0U);
+  pass(kSecond);
   EXPECT_EQ(owner.holders(), 2U);
   injector.new_incarnation();
   pass(kHandleTimeout);

@@ -126,7 +126,11 @@ TEST_F(MonitorTest, AWaitOnAnotherStreamCoversNothing) {
   const StreamRef other = device.create_stream().value();
   const PlanPtr plan = start({"a"});
   ASSERT_TRUE(copy_out(plan, 1));
+  const PlanPtr elsewhere = start({"b"});
+  ASSERT_TRUE(cuda().copy_batch(kOut, copies_of(elsewhere, 1, kOut), other));
   ASSERT_TRUE(cuda().stream_synchronize(other));
+  commit(elsewhere);
+  EXPECT_THAT(violated(), IsEmpty());
   commit(plan);
   EXPECT_THAT(violated(), ElementsAre("sync-before-commit"));
 }
@@ -690,6 +694,7 @@ TEST_F(MonitorTest, LeftoversMayBeRemovedAtAnyTime) {
   ASSERT_TRUE(fluxon().remove(v));
   monitor.end(false);
   EXPECT_THAT(violated(), IsEmpty());
+  EXPECT_EQ(checks(Invariant::pinned_stays), 0U);
 }
 
 // ---- Unsettled keys.

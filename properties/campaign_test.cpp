@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/sim/generator.hpp"
+
 namespace holdfast::sim {
 namespace {
 
@@ -287,6 +289,50 @@ TEST(Campaign, KeepsWholeResultsOnlyWhenAsked) {
   ASSERT_THAT(result.results, SizeIs(3));
   EXPECT_EQ(result.results.front().seed, 4U);
   EXPECT_THAT(result.results.front().run.frame_hashes, Not(IsEmpty()));
+}
+
+TEST(Campaign, AResultComesBackFromItsProcessWhole) {
+  const Profile* profile = profile_named("default");
+  ASSERT_NE(profile, nullptr);
+  CampaignOptions options = options_of({.seeds = {1, 12}});
+  options.keep_results = true;
+  options.run.keep_log = true;
+  const auto source = [&](std::uint64_t seed) { return generate(seed, *profile); };
+  const auto there = run_campaign(options, make_production_system, source);
+  ASSERT_TRUE(there);
+  ASSERT_THAT(there->results, SizeIs(12));
+  Executor executor(make_production_system);
+  for (const SeedResult& seed : there->results) {
+    const RunResult here = executor.run(source(seed.seed), options.run);
+    const RunResult& back = seed.run;
+    ASSERT_EQ(back.violations.size(), here.violations.size());
+    for (std::size_t i = 0; i < here.violations.size(); ++i) {
+      EXPECT_EQ(back.violations[i].invariant, here.violations[i].invariant);
+      EXPECT_EQ(back.violations[i].step, here.violations[i].step);
+      EXPECT_EQ(back.violations[i].call, here.violations[i].call);
+      EXPECT_EQ(back.violations[i].message, here.violations[i].message);
+      EXPECT_EQ(back.violations[i].at_ns, here.violations[i].at_ns);
+    }
+    EXPECT_EQ(back.checked, here.checked);
+    EXPECT_EQ(back.marks.counts, here.marks.counts);
+    EXPECT_EQ(back.faults.fired, here.faults.fired);
+    EXPECT_EQ(back.faults.total, here.faults.total);
+    EXPECT_EQ(back.log_hash, here.log_hash);
+    EXPECT_EQ(back.log_events, here.log_events);
+    EXPECT_EQ(back.log, here.log);
+    EXPECT_EQ(back.runtime_calls, here.runtime_calls);
+    EXPECT_EQ(back.steps, here.steps);
+    EXPECT_EQ(back.steps_skipped, here.steps_skipped);
+    EXPECT_EQ(back.virtual_ns, here.virtual_ns);
+    EXPECT_EQ(back.chunks_hit, here.chunks_hit);
+    EXPECT_EQ(back.chunks_generated, here.chunks_generated);
+    EXPECT_EQ(back.evictions, here.evictions);
+    EXPECT_EQ(back.bytes_to_host, here.bytes_to_host);
+    EXPECT_EQ(back.bytes_to_device, here.bytes_to_device);
+    EXPECT_EQ(back.exempt_keys, here.exempt_keys);
+    EXPECT_EQ(back.frame_hashes, here.frame_hashes);
+    EXPECT_EQ(back.session_chunks_hit, here.session_chunks_hit);
+  }
 }
 
 TEST(Campaign, TellsHowFarItIs) {

@@ -56,6 +56,7 @@ Report broken_report() {
   Report report = held_report();
   const std::string hostile(kHostile);
   report.profile = hostile;
+  report.command = hostile;
   report.result.failures = {
       {1, FailureKind::violation, {{Invariant::exact_bytes, 4, hostile, hostile, 1'500'000}}, {}, true},
       {2, FailureKind::crash, {}, hostile, true},
@@ -218,8 +219,9 @@ TEST(Summary, FitsAHundredColumns) {
   Report report = broken_report();
   report.disabled = {Invariant::pinned_stays};
   report.marks_required = true;
-  report.violations.front().message = std::string(kHostile) + " a story that is told in many words" +
-                                      std::string(10, ' ') + "until it is over, with both culprits and the times";
+  report.violations.front().message =
+      "a story that is told in many words until it is over, with both culprits and the times, on and on and on, "
+      "longer than any line may be";
   std::istringstream lines(summary_text(report, false));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U + 4U) << line;  // U+FFFD counts three
 }

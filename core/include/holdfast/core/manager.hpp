@@ -30,6 +30,9 @@ struct ManagerOptions {
   std::uint64_t capacity_bytes = 0;  // of slots; 0 = no limit
   std::uint64_t hash_seed = 0;
   TrieListener* listener = nullptr;  // outlives the manager
+  // Younger blobs are no victims of make_room: their routes may not exist yet, so that removing them would free
+  // nothing.
+  Nanos victim_age_min_ns = kSecond;
   std::size_t pump_removals_max = 1024;
   std::size_t pump_evictions_max = 64;
 };
@@ -385,8 +388,10 @@ class Manager final : public PathReferences {
   }
 
   Node* next_victim() {
+    const Nanos committed_before_ns = runtime_.clock.now_ns() - options_.victim_age_min_ns;
     const std::scoped_lock lock(mutex_);
-    return forest_.least_recent_evictable([](const Node& node) { return node.blob().ready; });
+    return forest_.least_recent_evictable(
+        [&](const Node& node) { return node.blob().ready && node.blob().committed_at_ns <= committed_before_ns; });
   }
 
   bool absent(Keys keys, Absorbed& absorbed) {

@@ -52,9 +52,10 @@ TEST_F(OwnerEventsTest, EndingAnExpiredPlanLeavesOtherTimeOutsAlone) {
   clock.advance_by(kSecond);
   const PlanPtr aborted = start({"b"});
   clock.advance_to(kPlanTimeout);
-  EXPECT_TRUE(owner.put_abort(aborted).has_value());
   const PlanPtr later = start({"c"});
+  EXPECT_TRUE(owner.put_abort(aborted).has_value());
   EXPECT_TRUE(owner.put_abort(expired).has_value());
+  EXPECT_EQ(owner.next_due_ns(), clock.now_ns() + kPlanTimeout);
   clock.advance_by(kPlanTimeout);
   EXPECT_TRUE(owner.plan(later)->expired);
 }

@@ -146,6 +146,7 @@ TEST_F(OwnerTest, SlotsAreClaimedAllOrNothing) {
 }
 
 TEST_F(OwnerTest, WithoutAFreeSlotPutStartWaits30SecondsAndFailsAsNetwork) {
+  owner.choose_next_commit({.keys = {}, .route_after_ns = kPutStartWaitLimit - 1});
   store({"1", "2", "3", "4", "5", "6", "7", "8"});
   EXPECT_EQ(start_fails({"a"}), number(FluxonErrc::network));
   EXPECT_EQ(clock.now_ns(), kPutStartWaitLimit);

@@ -210,6 +210,12 @@ void Injector::Impl::restart_owner(std::string_view because) {
   if (context.step_kind == StepKind::resume) context.marks.reach(Mark::restart_during_get);
   if (!mappings.empty() && owner.incarnation() >= mappings.size()) {
     const Segment& next = mappings[owner.incarnation() % mappings.size()];
+    // Others that map the segment know that a registration must end first.
+    std::erase_if(strangers, [&](const Stranger& stranger) {
+      const bool here = mapping_of(stranger.base) == &next && !device.in_flight(next.write_ptr, next.len);
+      if (here) static_cast<void>(device.host_unregister(stranger.base));
+      return here;
+    });
     device.remapped(next.write_ptr, next.len);
     device.remapped(next.read_ptr, next.len);
   }
@@ -217,6 +223,13 @@ void Injector::Impl::restart_owner(std::string_view because) {
   context.log.event(context.clock.now_ns(), "owner restart", std::array{owner.incarnation()}, [&] {
     return fmt::format("incarnation {}{}{}", owner.incarnation(), because.empty() ? "" : ", just before ", because);
   });
+}
+
+const Segment* Injector::Impl::mapping_of(std::uintptr_t address) const {
+  for (const Segment& mapping : mappings) {
+    if (address - mapping.write_ptr < mapping.len || address - mapping.read_ptr < mapping.len) return &mapping;
+  }
+  return nullptr;
 }
 
 bool Injector::Impl::evict(std::uint64_t seed, Keys keys) {
@@ -289,8 +302,10 @@ void Injector::tear_down() {
 }
 void Injector::expect_mappings(std::vector<Segment> mappings) { impl_->mappings = std::move(mappings); }
 void Injector::end_faults() {
-  for (const std::uintptr_t base : impl_->strangers) static_cast<void>(impl_->device.host_unregister(base));
-  impl_->strangers.clear();
+  std::erase_if(impl_->strangers, [&](const Impl::Stranger& stranger) {
+    if (!stranger.whole) static_cast<void>(impl_->device.host_unregister(stranger.base));
+    return !stranger.whole;
+  });
 }
 void Injector::restart_owner() { impl_->restart_owner(""); }
 void Injector::reset() { impl_->reset(); }

@@ -72,10 +72,11 @@ struct Injector::Impl::Cuda final : CudaBackend {
       if (point.code != code_of(CudaErrc::host_memory_already_registered)) return told(point);
       // Somebody else was first; what the attributes say of the range must be true.
       const std::uint64_t half = bytes / 2;
+      // The whole of it only where others map it too: nobody registers the store's own memory and means it.
+      const bool whole = point.arg == 0 && (injector.mappings.empty() || injector.mapping_of(ptr) != nullptr);
       const std::uint64_t first = point.arg >= 2 ? half : 0;
-      const std::uint64_t length = point.arg == 0 ? bytes : point.arg == 1 ? half : bytes - half;
-      if (below().host_register(ptr + first, length, access) && point.arg != 0)
-        injector.strangers.push_back(ptr + first);
+      const std::uint64_t length = whole ? bytes : point.arg <= 1 ? half : bytes - half;
+      if (below().host_register(ptr + first, length, access)) injector.strangers.push_back({ptr + first, whole});
       Status answer = below().host_register(ptr, bytes, access);
       if (!answer && is_cuda(answer.error(), CudaErrc::host_memory_already_registered)) return told(point);
       return answer;

@@ -47,7 +47,13 @@ struct Injector::Impl {
   bool dead = false;
   bool context_dead = false;
   std::vector<Segment> mappings;
-  std::vector<std::uintptr_t> strangers;  // registrations of a part, which nobody but their maker can end
+  // Registrations that somebody else made, which nobody but their maker ends.
+  struct Stranger {
+    std::uintptr_t base = 0;
+    bool whole = false;  // the store may rely on it
+  };
+  std::vector<Stranger> strangers;
+  [[nodiscard]] const Segment* mapping_of(std::uintptr_t address) const;
 
   Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& cuda_below, FileBackend& files_below,
        fakes::FakeOwner& fake_owner, fakes::FakeCuda& fake_device);

@@ -37,6 +37,7 @@ void Monitor::Impl::new_incarnation() {
   registrations.reset();
   segments.forget();
   claims.forget_claims();
+  last_of_earlier_client = operation.ordinal;
   operation.begin(Operation::none, kNobody);
 }
 
@@ -52,6 +53,7 @@ void Monitor::Impl::reset() {
   claims.reset();
   segments = {};
   operation.ordinal = 1;
+  last_of_earlier_client = 0;
   tensors.clear();
   last_tensor = 0;
   tensor_ordinal = registration_ordinal = 0;

@@ -155,8 +155,9 @@ std::string Monitor::Impl::why_it_stays(const NodeRecord& node, Claim claim) con
   if (node.holds > 0) return fmt::format("the node is referenced {} times", node.holds);
   for (const std::uint32_t key : node.keys[static_cast<std::size_t>(Claim::kv)]) {
     const KeyRecord& record = claims.at(key);
-    // What this eviction itself left in doubt is no objection.
-    if (claims.unknown(record, segments.epoch()) && record.unknown_operation != operation.ordinal) {
+    // What this eviction itself left in doubt is no objection, nor what an earlier client did: this one cannot know.
+    if (claims.unknown(record, segments.epoch()) && record.unknown_operation != operation.ordinal &&
+        record.unknown_operation > last_of_earlier_client) {
       return fmt::format("a key of it is unsettled (last committed at {} ns)", record.last_commit_ns);
     }
   }

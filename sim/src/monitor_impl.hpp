@@ -72,7 +72,8 @@ struct Monitor::Impl {
   CopyLedger copies;
   ClaimLedger claims;
   OperationRecord operation;
-  std::vector<DeviceRange> tensors;  // ordered by base
+  std::uint32_t last_of_earlier_client = 0;  // the ordinal of its last operation
+  std::vector<DeviceRange> tensors;          // ordered by base
   std::size_t last_tensor = 0;
   std::uint32_t tensor_ordinal = 0;
   std::uint32_t registration_ordinal = 0;

@@ -150,7 +150,7 @@ class CapacityTest : public ManagerTest {
     engine.generate("|" + action);
     const std::vector<DeviceTensor> ring = engine.ring();
     const auto values = finalized_chunk(spec, ring, engine.indices().local_end_tokens);
-    return small.ingest(parent, action, spec.layout, *values, engine.finalized_latent(), stream, absorbed);
+    return small.ingest(small.enter(parent, action), spec.layout, *values, engine.finalized_latent(), stream, absorbed);
   }
 };
 

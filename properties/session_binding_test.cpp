@@ -191,6 +191,16 @@ TEST_F(SessionBindingTest, AFailedPutPublishesNothingAndTheSessionGoesOn) {
   EXPECT_EQ(session.binding->cursor().depth(), 1);
 }
 
+TEST_F(SessionBindingTest, AChunkThatCouldNotEvenBeLocatedStillLeadsToTheNextOne) {
+  Session session = open(spec);
+  session.engine->publish_kv_indices({});  // the engine is mistaken about its ring
+  ASSERT_FALSE(session.binding->on_chunk_finalized("0", absorbed).has_value());
+  session.history = "|0";
+  ASSERT_TRUE(generate(session, "1").has_value());
+  EXPECT_TRUE(ready(spec, {"0", "1"}));
+  EXPECT_EQ(node(spec, {"1"}), nullptr) << "the chunk after it has the key of its whole history";
+}
+
 TEST_F(SessionBindingTest, AShortPrefixBelowBreakEvenIsNotReused) {
   WorldSpec dear = spec;
   dear.break_even_k = 3;

@@ -40,7 +40,6 @@ struct ManagerOptions {
 enum class IngestVerdict : std::uint8_t { stored, adopted, already_ready, elsewhere, failed, none };
 
 struct IngestReceipt {
-  Node* node = nullptr;
   IngestVerdict latent = IngestVerdict::none;  // none: the layout has no latents
   IngestVerdict kv = IngestVerdict::none;
 };
@@ -190,28 +189,35 @@ class Manager final : public PathReferences {
     }
   }
 
+  // The node of the chunk that `action` leads to behind `parent`; made when it is new. Counts as an access.
+  Node& enter(Node& parent, std::string_view action) {
+    const std::scoped_lock lock(mutex_);
+    Node* node = forest_.get_or_create(parent, action);
+    forest_.touch(*node);
+    return *node;
+  }
+
   // Stores a chunk: its latent first, then its K and V in key order; two puts, each published by itself. What is ready
   // already is not moved again. An error says that nothing was published. Where the latent was and the values were not,
-  // `kv` says "failed", and its error is absorbed. The node exists in any case, so that a session can go on behind it.
-  Result<IngestReceipt> ingest(Node& parent, std::string_view action, const Layout& layout,
-                               std::span<const DeviceTensor> values, const DeviceTensor& latent, StreamRef stream,
-                               Absorbed& absorbed) {
+  // `kv` says "failed", and its error is absorbed.
+  Result<IngestReceipt> ingest(Node& node, const Layout& layout, std::span<const DeviceTensor> values,
+                               const DeviceTensor& latent, StreamRef stream, Absorbed& absorbed) {
     IngestReceipt receipt;
     {
       const std::scoped_lock lock(mutex_);
-      receipt.node = forest_.get_or_create(parent, action);
-      forest_.touch(*receipt.node);
-      if (receipt.node->being_written()) {
+      if (node.being_written()) {
         receipt.kv = IngestVerdict::elsewhere;
         receipt.latent = layout.has_latent() ? IngestVerdict::elsewhere : IngestVerdict::none;
         return receipt;
       }
-      forest_.set_being_written(*receipt.node, true);
+      forest_.set_being_written(node, true);
     }
-    Status stored = ingest_latent(receipt, layout, latent, stream, absorbed);
-    if (stored) stored = ingest_values(receipt, layout, values, stream, absorbed);
-    const std::scoped_lock lock(mutex_);
-    forest_.set_being_written(*receipt.node, false);
+    Status stored = ingest_latent(node, receipt, layout, latent, stream, absorbed);
+    if (stored) stored = ingest_values(node, receipt, layout, values, stream, absorbed);
+    {
+      const std::scoped_lock lock(mutex_);
+      forest_.set_being_written(node, false);
+    }
     if (stored) return receipt;
     if (receipt.latent != IngestVerdict::stored && receipt.latent != IngestVerdict::adopted) {
       return std::move(stored.error());
@@ -320,6 +326,7 @@ class Manager final : public PathReferences {
   }
 
   Status warm_up(Absorbed& absorbed) { return store_.warm_up(absorbed); }
+  // After an error that is_sticky() the caller tears the device context down; only then do quarantined plans end.
   void device_torn_down(std::vector<Error>& errors) { store_.device_torn_down(errors); }
   Status shut_down() { return store_.shut_down(); }
 
@@ -435,10 +442,9 @@ class Manager final : public PathReferences {
     return IngestVerdict::elsewhere;
   }
 
-  Status ingest_latent(IngestReceipt& receipt, const Layout& layout, const DeviceTensor& latent, StreamRef stream,
-                       Absorbed& absorbed) {
+  Status ingest_latent(Node& node, IngestReceipt& receipt, const Layout& layout, const DeviceTensor& latent,
+                       StreamRef stream, Absorbed& absorbed) {
     if (!layout.has_latent()) return {};
-    Node& node = *receipt.node;
     receipt.latent = IngestVerdict::already_ready;
     if (node.skeleton().ready) return {};
     if (latent.bytes != layout.latent_bytes()) {
@@ -457,9 +463,8 @@ class Manager final : public PathReferences {
     return {};
   }
 
-  Status ingest_values(IngestReceipt& receipt, const Layout& layout, std::span<const DeviceTensor> values,
+  Status ingest_values(Node& node, IngestReceipt& receipt, const Layout& layout, std::span<const DeviceTensor> values,
                        StreamRef stream, Absorbed& absorbed) {
-    Node& node = *receipt.node;
     receipt.kv = IngestVerdict::already_ready;
     if (node.blob().ready) return {};
     const std::vector<std::uint64_t> value_bytes = value_lengths(layout);

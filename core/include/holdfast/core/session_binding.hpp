@@ -72,14 +72,14 @@ class SessionBinding {
   // The engine has finalized the next chunk: its K and V are the last frames of the ring. An error says that it is not
   // cached; the session goes on behind it all the same.
   Result<IngestReceipt> on_chunk_finalized(std::string_view action, Absorbed& absorbed) {
+    // First of all: whatever fails below, the next chunk's key follows from this one's.
+    cursor_ = &manager_.enter(*cursor_, action);
     const std::vector<DeviceTensor> ring = engine_.ring();
     Result<std::vector<DeviceTensor>> values =
         finalized_chunk(options_.world, ring, engine_.indices().local_end_tokens);
     if (!values) return std::move(values.error());
-    Node& parent = *cursor_;
-    Result<IngestReceipt> receipt = manager_.ingest(parent, action, options_.world.layout, *values,
+    Result<IngestReceipt> receipt = manager_.ingest(*cursor_, options_.world.layout, *values,
                                                     engine_.finalized_latent(), engine_.stream(), absorbed);
-    cursor_ = receipt ? receipt->node : manager_.find(node_key(parent.key(), action));
     if (!receipt) return with_suppressed(std::move(receipt.error()), absorbed);
     return receipt;
   }

@@ -164,6 +164,31 @@ TEST_F(SegmentRegistryTest, AlreadyRegisteredIsRefusedWhenOnlyAPartIsPinned) {
   EXPECT_TRUE(status.error().is(Errc::registration_failed));
 }
 
+TEST_F(SegmentRegistryTest, SomebodyElsesRegistrationOfAnOlderMappingProvesNothing) {
+  ASSERT_TRUE(device.host_register(region.write_base, region.bytes, HostAccess::read_write).has_value());
+  ASSERT_TRUE(ensure(segment).has_value());
+  Segment next = segment;
+  next.generation = 101;
+  EXPECT_FALSE(ensure(next).has_value()) << "it would deliver the old mapping's bytes";
+  ASSERT_TRUE(device.host_unregister(region.write_base).has_value());
+  EXPECT_TRUE(ensure(next).has_value());
+}
+
+TEST_F(SegmentRegistryTest, NothingIsRegisteredAnewWhereACopyOfAnOlderMappingMayBeInFlight) {
+  ASSERT_TRUE(device.host_register(region.write_base, region.bytes, HostAccess::read_write).has_value());
+  ASSERT_TRUE(ensure(segment).has_value());
+  registry.begin_use(100);
+  ASSERT_TRUE(device.host_unregister(region.write_base).has_value());  // whoever had registered it
+  Segment next = segment;
+  next.generation = 101;
+  EXPECT_CALL(cuda, host_register).Times(0);
+  EXPECT_FALSE(ensure(next).has_value());
+  testing::Mock::VerifyAndClearExpectations(&cuda);
+  cuda.delegate_to(device);
+  registry.end_use(100);
+  EXPECT_TRUE(ensure(next).has_value());
+}
+
 TEST_F(SegmentRegistryTest, AFailedUnregistrationIsTriedAgain) {
   ASSERT_TRUE(ensure(segment).has_value());
   EXPECT_CALL(cuda, host_unregister).WillRepeatedly(Return(cuda_error(CudaErrc::invalid_value, "host_unregister")));

@@ -32,6 +32,10 @@ void RegistrationMap::erase_piece(std::uintptr_t base) {
   std::erase_if(pieces_, [&](const RegisteredPiece& piece) { return piece.range.base == base; });
 }
 
+void RegistrationMap::erase_retired(const HostRange& range) {
+  std::erase_if(pieces_, [&](const RegisteredPiece& piece) { return !piece.live && overlap(piece.range, range); });
+}
+
 void RegistrationMap::retire(const Segment& segment) {
   std::erase_if(segments_, [&](const RegisteredSegment& known) { return same_registration(known.segment, segment); });
   for (RegisteredPiece& piece : pieces_) {

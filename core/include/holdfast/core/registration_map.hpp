@@ -43,6 +43,8 @@ class RegistrationMap {
  public:
   void add_piece(const RegisteredPiece& piece) { pieces_.push_back(piece); }
   void erase_piece(std::uintptr_t base);
+  // Every retired piece that has a byte of `range`.
+  void erase_retired(const HostRange& range);
   void add_segment(RegisteredSegment segment) { segments_.push_back(std::move(segment)); }
   // Takes the segment out; its pieces are retired.
   void retire(const Segment& segment);

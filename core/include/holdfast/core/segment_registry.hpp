@@ -128,20 +128,19 @@ class SegmentRegistry {
     for (const Segment& segment : gone) map_.retire(segment);
   }
 
-  // A piece whose unregistration fails stays retired and is tried again the next time.
+  // A piece whose unregistration fails stays retired and is tried again the next time. Somebody else's piece stays too,
+  // as a mark: what is registered there was registered for an older mapping.
   void unregister_retired(std::vector<Error>& failures) {
     std::vector<RegisteredPiece> retired;
     for (const RegisteredPiece& piece : map_.pieces()) {
-      if (!piece.live && !uses_.contains(piece.generation)) retired.push_back(piece);
+      if (!piece.live && piece.ours && !uses_.contains(piece.generation)) retired.push_back(piece);
     }
     for (const RegisteredPiece& piece : retired) {
-      if (piece.ours) {
-        if (Status done = cuda_.host_unregister(piece.range.base); !done) {
-          failures.push_back(std::move(done.error()));
-          continue;
-        }
+      if (Status done = cuda_.host_unregister(piece.range.base); !done) {
+        failures.push_back(std::move(done.error()));
+        continue;
       }
-      map_.erase_piece(piece.range.base);
+      map_.erase_retired(piece.range);
     }
   }
 
@@ -169,6 +168,10 @@ class SegmentRegistry {
     HostAccess access = HostAccess::read_write;
     std::vector<RegisteredPiece> done;
     for (const HostRange& piece : cut_into_pieces(range, options_.piece_bytes)) {
+      if (older_mapping_held(piece)) {
+        return roll_back(done, make_error(Errc::registration_failed, "register_mapping",
+                                          "an older mapping at this address cannot be let go yet"));
+      }
       Status registered = cuda_.host_register(piece.base, piece.bytes, access);
       if (!registered && may_be_read_only && access == HostAccess::read_write &&
           (is_cuda(registered.error(), CudaErrc::invalid_value) ||
@@ -186,10 +189,19 @@ class SegmentRegistry {
         registered = {};
       }
       if (!registered) return roll_back(done, std::move(registered.error()));
+      map_.erase_retired(piece);
       done.push_back({piece, generation, true, ours});
       map_.add_piece(done.back());
     }
     return {};
+  }
+
+  // A retired piece of ours, or one that a copy may still use: registering there anew, or unregistering that, would let
+  // go what the copy touches.
+  [[nodiscard]] bool older_mapping_held(const HostRange& range) const {
+    return std::any_of(map_.pieces().begin(), map_.pieces().end(), [&](const RegisteredPiece& piece) {
+      return !piece.live && (piece.ours || uses_.contains(piece.generation)) && overlap(piece.range, range);
+    });
   }
 
   // "Already registered" may mean a part only, or an older mapping at the same address.

@@ -106,9 +106,9 @@ Result<ExitStatus> replay_main(const Arguments& arguments) {
     };
   }
   job.source = [&](std::uint64_t) { return *trace; };
-  const std::string command = arguments.operand() ? fmt::format("holdfast replay {}", shell_word(*arguments.operand()))
-                                                  : fmt::format("holdfast replay --seed {} --profile {}", seed,
-                                                                arguments.value("profile").value_or("default"));
+  std::string command = arguments.operand() ? fmt::format("holdfast replay {}", shell_word(*arguments.operand()))
+                                            : fmt::format("holdfast replay --seed {} --profile {}", seed,
+                                                          arguments.value("profile").value_or("default"));
   job.replay_words = [&](std::uint64_t) { return command; };
 
   Report report;

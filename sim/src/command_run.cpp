@@ -153,7 +153,7 @@ Result<ExitStatus> run_scenario(const Arguments& arguments, const std::string& n
   }
   auto job = job_of(arguments);
   if (!job) return job.error();
-  const std::string command = fmt::format("holdfast run --scenario {}", name);
+  std::string command = fmt::format("holdfast run --scenario {}", name);
   job->options.seeds = {1, 1};
   job->options.jobs = 1;
   job->options.keep_results = true;

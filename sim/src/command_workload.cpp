@@ -99,7 +99,7 @@ Result<ExitStatus> workload_main(const Arguments& arguments) {
   const auto trace = workload_trace(*workload, options);
   if (!trace) return refusal("holdfast workload", explain(trace.error()));
 
-  const std::string command =
+  std::string command =
       fmt::format("holdfast workload {}{}", shell_word(*arguments.operand()),
                   capacity.bytes == 0 && !capacity.share ? std::string()
                                                          : " --capacity " + shell_word(*arguments.value("capacity")));

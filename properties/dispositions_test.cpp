@@ -99,14 +99,9 @@ TEST(Dispositions, AKeyOfSomebodyElseIsAnAnswerOfThePut) {
   EXPECT_EQ(untold_count({kLostStart}, {}, elsewhere), 1U) << "a transport failure is not one";
 }
 
-TEST(Dispositions, QueuesShowWhatWaits) {
-  Absorptions quarantine;
-  quarantine.quarantined = true;
-  EXPECT_EQ(untold_count({fault(Call::stream_synchronize, FaultKind::before, Origin::cuda, 719)}, {}, quarantine), 0U);
-  EXPECT_EQ(untold_count({fault(Call::copy_batch, FaultKind::before, Origin::cuda, 719)}, {}, quarantine), 1U);
-  Absorptions unsettled;
-  unsettled.unsettled = true;
-  EXPECT_EQ(untold_count({fault(Call::remove, FaultKind::lost, Origin::fluxon, 7000)}, {}, unsettled), 0U);
+TEST(Dispositions, AQueueByItselfTellsNothing) {
+  EXPECT_EQ(untold_count({fault(Call::stream_synchronize, FaultKind::before, Origin::cuda, 719)}, {}), 1U);
+  EXPECT_EQ(untold_count({fault(Call::remove, FaultKind::lost, Origin::fluxon, 7000)}, {}), 1U);
 }
 
 }  // namespace

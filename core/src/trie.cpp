@@ -322,7 +322,9 @@ bool Forest::make_blob_ready(Node& node, const BlobRecord& record, bool confirme
 
 bool Forest::set_blob_ready(Node& node, const BlobRecord& record) { return make_blob_ready(node, record, true); }
 
-bool Forest::restore_blob(Node& node, const BlobRecord& record) { return make_blob_ready(node, record, false); }
+bool Forest::restore_blob(Node& node, const BlobRecord& record) {
+  return !node.blob_.present && make_blob_ready(node, record, false);
+}
 
 bool Forest::confirm_blob(Node& node) {
   if (!node.blob_.ready || node.blob_.confirmed) return false;

@@ -15,30 +15,6 @@ std::string_view told_name(Call call) {
   return name.starts_with(kFile) ? name.substr(kFile.size()) : name;
 }
 
-bool is_wait_or_end(Call call) {
-  switch (call) {
-    case Call::stream_synchronize:
-    case Call::event_synchronize:
-    case Call::event_query:
-    case Call::event_record:
-    case Call::event_destroy:
-    case Call::stream_wait:
-    case Call::put_abort:
-    case Call::release_views:
-    case Call::cancel_get_transfer:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// A commit's outcome, or a removal that has to be repeated, waits among the unsettled keys.
-bool may_wait_unsettled(Call call) {
-  return call == Call::commit_wait || call == Call::remove || call == Call::local_fast_put_start ||
-         call == Call::local_fast_put_commit || call == Call::put_abort || call == Call::get_start ||
-         call == Call::get_transfer;
-}
-
 bool absorbed(const FiredFault& fault, Absorptions& absorptions) {
   const auto count_down = [](std::uint64_t& counter) {
     if (counter == 0) return false;
@@ -68,8 +44,7 @@ bool absorbed(const FiredFault& fault, Absorptions& absorptions) {
     default:
       break;
   }
-  if (may_wait_unsettled(fault.point.call) && (absorptions.unsettled || absorptions.settled > 0)) return true;
-  return is_wait_or_end(fault.point.call) && absorptions.quarantined;
+  return false;
 }
 
 }  // namespace

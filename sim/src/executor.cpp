@@ -130,7 +130,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   old_keys.clear();
   told.clear();
   last_errors.clear();
-  reads_lied = undecided_at_death = false;
+  undecided_at_death = false;
   result = {};
 
   system_options = {};
@@ -227,9 +227,6 @@ void Executor::Impl::check_told(const Step& step, const Inspection& before, bool
   if (injector.fired().size() == faults_checked) return;
   const std::span<const FiredFault> fired = std::span(injector.fired()).subspan(faults_checked);
   faults_checked = injector.fired().size();
-  reads_lied |= std::any_of(fired.begin(), fired.end(), [](const FiredFault& fault) {
-    return fault.point.call == Call::get_start && fault.point.kind == FaultKind::part;
-  });
   const auto due = static_cast<std::uint64_t>(std::count_if(fired.begin(), fired.end(), needs_disposition));
   const Inspection after = system->inspect();
   if (after.quarantined > 0) context.marks.reach(Mark::plan_quarantined);
@@ -239,8 +236,6 @@ void Executor::Impl::check_told(const Step& step, const Inspection& before, bool
     absorptions.read_only_fallbacks = after.read_only_fallbacks - before.read_only_fallbacks;
     absorptions.translated_mappings = after.translated_mappings - before.translated_mappings;
   }
-  absorptions.unsettled = after.unsettled > 0;
-  absorptions.quarantined = after.quarantined > 0;
   const std::string all_told = told.to_string();
   for (const FiredFault& fault : untold(fired, told, absorptions)) {
     context.violate(

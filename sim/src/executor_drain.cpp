@@ -198,11 +198,6 @@ void Executor::Impl::check_store_is_accounted(const Inspection& inspection) {
       ++result.exempt_keys;
       return;
     }
-    // It was said to be missing when it was not.
-    if (reads_lied && node != nullptr) {
-      ++result.exempt_keys;
-      return;
-    }
     if (orphans++ < kNamedMax) {
       named += (named.empty() ? "" : ", ") + std::string(key);
     }

@@ -201,7 +201,6 @@ struct Executor::Impl {
   std::set<std::string, std::less<>> old_keys;  // in the owner's store when a client died
   bool undecided_at_death = false;              // others were on their way there
   ToldErrors told;
-  bool reads_lied = false;         // a key's own error looked like a miss: what it stands for may be withdrawn
   std::size_t faults_checked = 0;  // of those fired in this step
   Absorptions absorptions;
   ChunkSource source;

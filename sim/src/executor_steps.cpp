@@ -468,7 +468,6 @@ Executor::Impl::Ending Executor::Impl::pump() {
   const PumpOutcome outcome = system->pump();
   monitor.end(true);  // an error of one key does not undo what was decided of others
   for (const Error& error : outcome.errors) note_error(ending, error);
-  absorptions.settled = outcome.decided;
   ending.first = outcome.decided;
   if (wants_text()) {
     ending.text = std::to_string(outcome.decided) + " keys decided" + (ending.text.empty() ? "" : "; " + ending.text);

@@ -35,6 +35,10 @@ HostPlace SegmentLedger::locate(std::uintptr_t address) const {
 }
 
 void RegistrationLedger::add(const HostRegistration& registration) {
+  // The device refuses an overlap: whoever had registered a byte of it before has let go.
+  std::erase_if(live_, [&](const HostRegistration& earlier) {
+    return earlier.base < registration.base + registration.bytes && registration.base < earlier.base + earlier.bytes;
+  });
   const auto at = std::ranges::upper_bound(live_, registration.base, {}, &HostRegistration::base);
   live_.insert(at, registration);
   std::erase_if(doubtful_, [&](const Doubtful& doubt) { return doubt.registration.base == registration.base; });

@@ -25,15 +25,21 @@ class GetHandleLease {
     if (Status cancelled = cancel(); !cancelled) context.quarantine.note(std::move(cancelled.error()));
   }
 
-  // Ends the handle, unless it fails with InvalidArgument 1001: then it lives, and has to be cancelled.
-  [[nodiscard]] Result<ReadPlanLease<Rt>> transfer(std::uint64_t keys) {
+  // Ends the handle, unless it fails with InvalidArgument 1001: then it lives, and has to be cancelled. A handle of an
+  // older generation ended with it: StaleGeneration. `keys` are the prefix's; the caller keeps them until the plan has
+  // ended.
+  [[nodiscard]] Result<ReadPlanLease<Rt>> transfer(Keys keys) {
     check(context_ != nullptr, "transfer of an ended handle");
-    Result<PlanPtr> plan = context_->runtime.fluxon.get_transfer(handle_, keys);
+    if (!context_->registry.is_live(generation_)) {
+      context_ = nullptr;
+      return make_error(Errc::stale_generation, "transfer", "the handle's generation has gone");
+    }
+    Result<PlanPtr> plan = context_->runtime.fluxon.get_transfer(handle_, keys.size());
     if (!plan) {
       if (!is_fluxon(plan.error(), FluxonErrc::invalid_argument)) context_ = nullptr;
       return std::move(plan.error());
     }
-    return ReadPlanLease<Rt>(*std::exchange(context_, nullptr), *plan, generation_);
+    return ReadPlanLease<Rt>(*std::exchange(context_, nullptr), *plan, keys, generation_);
   }
 
   [[nodiscard]] bool live() const { return context_ != nullptr; }

@@ -179,7 +179,7 @@ class Manager final : public PathReferences {
     for (Node* node : path.window()) {
       KeyBatch keys;
       keys.add_chunk(node->key(), layout.n_layers);
-      if (absent(keys.keys(), absorbed)) drop_blob(*node, layout);
+      if (absent(keys.keys(), absorbed)) drop_blob(*node);
     }
     if (!layout.has_latent()) return;
     for (Node* node : path.chain()) {
@@ -263,18 +263,21 @@ class Manager final : public PathReferences {
   Result<EvictReceipt> make_room(std::uint64_t bytes, Absorbed& absorbed) {
     EvictReceipt receipt;
     if (options_.capacity_bytes == 0) return receipt;
-    // Each turn evicts a blob, or withdraws one whose removal failed: there are no more turns than blobs.
-    while (accounted_bytes() + bytes > options_.capacity_bytes) {
-      Node* victim = next_victim();
+    // Each turn evicts a blob or rules one out: there are no more turns than blobs.
+    std::vector<const Node*> refused;
+    for (std::uint64_t held = accounted_bytes(); !has_room(held, bytes); held = accounted_bytes()) {
+      // What can never fit is not worth a single blob.
+      Node* victim = has_room(0, bytes) ? next_victim(refused) : nullptr;
       if (victim == nullptr) {
         return with_suppressed(
             make_error(Errc::out_of_room, "make_room",
-                       fmt::format("{} bytes are needed, {} of {} are held, and nothing can be evicted", bytes,
-                                   accounted_bytes(), options_.capacity_bytes)),
+                       fmt::format("{} bytes are needed, {} of {} are held, and nothing can be evicted", bytes, held,
+                                   options_.capacity_bytes)),
             absorbed);
       }
       Result<EvictReceipt> evicted = evict_blob(*victim, absorbed);
       if (!evicted) {
+        refused.push_back(victim);
         absorbed.push_back(std::move(evicted.error()));
         continue;
       }
@@ -394,11 +397,17 @@ class Manager final : public PathReferences {
     return freed;
   }
 
-  Node* next_victim() {
+  [[nodiscard]] bool has_room(std::uint64_t held, std::uint64_t bytes) const {
+    return held <= options_.capacity_bytes && bytes <= options_.capacity_bytes - held;
+  }
+
+  Node* next_victim(std::span<const Node* const> refused) {
     const Nanos committed_before_ns = runtime_.clock.now_ns() - options_.victim_age_min_ns;
     const std::scoped_lock lock(mutex_);
-    return forest_.least_recent_evictable(
-        [&](const Node& node) { return node.blob().ready && node.blob().committed_at_ns <= committed_before_ns; });
+    return forest_.least_recent_evictable([&](const Node& node) {
+      return node.blob().ready && node.blob().committed_at_ns <= committed_before_ns &&
+             std::find(refused.begin(), refused.end(), &node) == refused.end();
+    });
   }
 
   bool absent(Keys keys, Absorbed& absorbed) {
@@ -408,24 +417,29 @@ class Manager final : public PathReferences {
   }
 
   // A blob that the store lost, perhaps in part: the rest of it must not stay.
-  void drop_blob(Node& node, const Layout& layout) {
+  void drop_blob(Node& node) {
     KeyBatch keys;
-    keys.add_chunk(node.key(), layout.n_layers);
-    const std::vector<std::uint64_t> value_bytes = value_lengths(layout);
     const std::scoped_lock lock(mutex_);
     if (!node.blob().present) return;
+    keys.add_chunk(node.key(), node.blob().n_layers);
+    const std::vector<std::uint64_t> value_bytes = lengths_of(node);
     store_.queue_removal({keys.keys(), value_bytes, node.blob().committed_at_ns});
     forget_blob(node);
   }
   void drop_latent(Node& node) {
+    KeyBatch keys;
+    keys.add_latent(node.key());
     const std::scoped_lock lock(mutex_);
     if (!node.skeleton().ready) return;
-    held_bytes_ -= slot_bytes(node.skeleton().nbytes);
+    // A key that failed by itself looks absent too: what may still be there must not stay unknown.
+    const std::uint64_t value_bytes = node.skeleton().nbytes;
+    store_.queue_removal({keys.keys(), std::span(&value_bytes, 1), node.skeleton().committed_at_ns});
+    held_bytes_ -= slot_bytes(value_bytes);
     forest_.withdraw_skeleton(node);
   }
 
   Status ensure_room(std::uint64_t slot_bytes_needed, Absorbed& absorbed) {
-    if (options_.capacity_bytes == 0 || accounted_bytes() + slot_bytes_needed <= options_.capacity_bytes) return {};
+    if (options_.capacity_bytes == 0 || has_room(accounted_bytes(), slot_bytes_needed)) return {};
     if (Result<EvictReceipt> room = make_room(slot_bytes_needed, absorbed); !room) return std::move(room.error());
     return {};
   }
@@ -472,7 +486,7 @@ class Manager final : public PathReferences {
                                  [](const DeviceTensor& tensor, std::uint64_t bytes) { return tensor.bytes == bytes; });
     if (!fits) return make_error(Errc::layout_mismatch, "ingest", "the values' lengths are not the layout's");
     // An eviction that failed left a handle: what is still there must go first.
-    if (node.blob().present) drop_blob(node, layout);
+    if (node.blob().present) drop_blob(node);
     const std::uint64_t slots = slot_bytes_of(value_bytes);
     if (Status room = ensure_room(slots, absorbed); !room) return room;
     KeyBatch keys;

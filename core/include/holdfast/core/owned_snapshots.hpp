@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,6 +19,7 @@
 
 #include "holdfast/core/batch_in_flight.hpp"
 #include "holdfast/core/copy_batch.hpp"
+#include "holdfast/core/guarded.hpp"
 #include "holdfast/core/tier_store.hpp"
 
 namespace holdfast {
@@ -30,7 +34,8 @@ class OwnedSnapshots {
         store_(tensors),
         staging_(staging),
         registry_(runtime.cuda, runtime.sync, RegistryOptions{}),
-        mutex_(runtime.sync) {}
+        mutex_(runtime.sync),
+        leftovers_(runtime.sync) {}
 
   Status warm_up(Absorbed& absorbed) {
     const std::scoped_lock lock(mutex_);
@@ -51,10 +56,14 @@ class OwnedSnapshots {
     }
     for (std::size_t i = 0; i < keys.size(); ++i) {
       Status stored = store_.put_tensor(keys[i], std::move(snapshots[i]));
-      if (stored) continue;
+      if (stored) {
+        leftovers_.with([&](Leftovers& left) { left.forget(keys[i]); });
+        continue;
+      }
       for (std::size_t j = 0; j < i; ++j) {
         if (Status removed = store_.remove_tensor(keys[j]); !removed) {
           failure.suppressed.push_back(std::move(removed.error()));
+          leftovers_.with([&](Leftovers& left) { left.add(keys[j], tensors[j].bytes); });
         }
       }
       return fail(std::move(failure), std::move(stored.error()), absorbed);
@@ -107,20 +116,42 @@ class OwnedSnapshots {
     return outcome;
   }
 
-  // Nothing here is ever in doubt: what is queued goes at once.
+  // Nothing here is ever in doubt: what is queued goes at once, or else with the next pump.
   void queue_removal(const RemoveRequest& request) {
-    Absorbed ignored;
-    for (Error& error : remove(request, ignored).failures) failed_removals_.push_back(std::move(error));
+    for (std::size_t i = 0; i < request.keys.size(); ++i) {
+      Status removed = store_.remove_tensor(request.keys[i]);
+      if (removed) continue;
+      leftovers_.with([&](Leftovers& left) {
+        left.add(request.keys[i], request.value_bytes[i]);
+        left.untold.push_back(std::move(removed.error()));
+      });
+    }
   }
 
-  std::uint32_t pump(std::size_t /*removals_max*/, std::vector<Error>& errors) {
+  std::uint32_t pump(std::size_t removals_max, std::vector<Error>& errors) {
     const std::scoped_lock lock(mutex_);
-    for (Error& error : failed_removals_) errors.push_back(std::move(error));
-    failed_removals_.clear();
+    std::vector<std::string> keys;
+    leftovers_.with([&](Leftovers& left) {
+      errors.insert(errors.end(), std::make_move_iterator(left.untold.begin()),
+                    std::make_move_iterator(left.untold.end()));
+      left.untold.clear();
+      for (auto at = left.bytes.begin(); at != left.bytes.end() && keys.size() < removals_max; ++at) {
+        keys.push_back(at->first);
+      }
+    });
+    std::uint32_t settled = 0;
+    for (const std::string& key : keys) {
+      if (Status removed = store_.remove_tensor(key); !removed) {
+        errors.push_back(std::move(removed.error()));
+        continue;
+      }
+      leftovers_.with([&](Leftovers& left) { left.forget(key); });
+      ++settled;
+    }
     if (in_flight_) {
       if (Status waited = in_flight_->wait(); !waited) errors.push_back(std::move(waited.error()));
     }
-    return 0;
+    return settled;
   }
 
   void device_torn_down(std::vector<Error>& /*errors*/) {
@@ -137,17 +168,42 @@ class OwnedSnapshots {
         return make_error(Errc::quarantined, "shut_down", "a copy may still be in flight", std::move(waited.error()));
       }
     }
-    if (!std::exchange(registered_, false)) return {};
-    return registry_.unregister_own(staging_.base);
+    if (!registered_) return {};
+    Status unregistered = registry_.unregister_own(staging_.base);
+    registered_ = !unregistered.has_value();
+    return unregistered;
   }
 
-  [[nodiscard]] bool unsettled(Keys /*keys*/) const { return false; }
-  [[nodiscard]] std::uint64_t unsettled_keys() const { return 0; }
+  [[nodiscard]] bool unsettled(Keys keys) const {
+    return leftovers_.with([&](const Leftovers& left) {
+      return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) { return left.bytes.contains(key); });
+    });
+  }
+  [[nodiscard]] std::uint64_t unsettled_keys() const {
+    return leftovers_.with([](const Leftovers& left) { return left.bytes.size(); });
+  }
   [[nodiscard]] std::uint64_t quarantined() const { return in_flight_ && in_flight_->may_be_in_flight() ? 1 : 0; }
-  [[nodiscard]] std::uint64_t held_bytes() const { return 0; }
+  [[nodiscard]] std::uint64_t held_bytes() const {
+    return leftovers_.with([](const Leftovers& left) {
+      std::uint64_t sum = 0;
+      for (const auto& [key, bytes] : left.bytes) sum += slot_bytes(bytes);
+      return sum;
+    });
+  }
   [[nodiscard]] RegistryCounts registry_counts() const { return registry_.counts(); }
 
  private:
+  // Values that have to go, and whose removal failed. Storing one anew makes it a value again.
+  struct Leftovers {
+    std::map<std::string, std::uint64_t, std::less<>> bytes;  // by key
+    std::vector<Error> untold;
+
+    void add(std::string_view key, std::uint64_t value_bytes) { bytes.insert_or_assign(std::string(key), value_bytes); }
+    void forget(std::string_view key) {
+      if (const auto at = bytes.find(key); at != bytes.end()) bytes.erase(at);
+    }
+  };
+
   // Registered, and no copy of an earlier operation in it any more.
   Status ready_staging(Absorbed& /*absorbed*/) {
     if (in_flight_) {
@@ -244,7 +300,7 @@ class OwnedSnapshots {
   // Guarded by mutex_:
   bool registered_ = false;
   std::optional<BatchInFlight<Rt>> in_flight_;
-  std::vector<Error> failed_removals_;
+  Guarded<Leftovers, typename Rt::SyncType> leftovers_;
 };
 
 }  // namespace holdfast

@@ -78,7 +78,7 @@ class PlanPut {
     for (std::size_t i = 0; i < keys_.size(); ++i) copies.add(tensors_[i], 0, addresses_[i], tensors_[i].bytes);
     if (Status validated = copies.validate(context_.registry); !validated) return validated;
     for (const PutPlanLease<Rt>& plan : plans_) {
-      if (Status young = plan.check_age(); !young) return young;
+      if (Status usable = plan.check_usable(); !usable) return usable;
     }
     auto batch = std::make_shared<BatchInFlight<Rt>>(context_.runtime, context_.registry, stream_,
                                                      plans_.front().terms().generation);
@@ -97,8 +97,8 @@ class PlanPut {
     std::vector<Error> causes;
     std::vector<std::pair<std::size_t, Future>> futures;
     for (std::size_t g = 0; g < plans_.size() && causes.empty(); ++g) {
-      if (Status young = plans_[g].check_age(); !young) {
-        causes.push_back(std::move(young.error()));
+      if (Status usable = plans_[g].check_usable(); !usable) {
+        causes.push_back(std::move(usable.error()));
         break;
       }
       Result<Future> future = plans_[g].commit();

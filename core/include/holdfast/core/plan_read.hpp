@@ -31,7 +31,7 @@ template <Runtime Rt>
     if (Status cancelled = handle.cancel(); !cancelled) absorbed.push_back(std::move(cancelled.error()));
     return Opened();
   }
-  Result<ReadPlanLease<Rt>> plan = handle.transfer(keys.size());
+  Result<ReadPlanLease<Rt>> plan = handle.transfer(keys);
   if (plan) return Opened(std::move(*plan));
   Error error = std::move(plan.error());
   if (handle.live()) {

@@ -120,7 +120,8 @@ class PlanTierStore {
 
   void device_torn_down(std::vector<Error>& errors) { context_.device_torn_down(errors); }
 
-  // Nothing may be in use any more. Quarantined, and nothing unregistered, when something cannot be let go.
+  // Nothing may be in use any more. Quarantined, and nothing unregistered, when something cannot be let go. Any other
+  // error is of a clean-up, and everything else was let go.
   Status shut_down() {
     std::vector<Error> errors;
     context_.pump_quarantine(errors);
@@ -129,7 +130,10 @@ class PlanTierStore {
     }
     Status unregistered = context_.registry.unregister_all();
     if (!unregistered) return with_suppressed(std::move(unregistered.error()), errors);
-    return {};
+    if (errors.empty()) return {};
+    Error error = std::move(errors.front());
+    errors.erase(errors.begin());
+    return with_suppressed(std::move(error), errors);
   }
 
   // True while a key of these is refused for a put or a removal: not decided yet, or in quarantine.

@@ -44,13 +44,17 @@ class PutPlanLease {
   // From here on `batch` may touch the plan's memory.
   void attach(std::shared_ptr<BatchInFlight<Rt>> batch) { batch_ = std::move(batch); }
 
-  // PlanTooOld: its slots may soon be another's. Such a plan is neither copied into nor committed.
-  [[nodiscard]] Status check_age() const {
+  // StaleGeneration: it ended with its owner. PlanTooOld: its slots may soon be another's. Such a plan is neither
+  // copied into nor committed.
+  [[nodiscard]] Status check_usable() const {
+    if (!context_->registry.is_live(terms_.generation)) {
+      return make_error(Errc::stale_generation, "check_usable", "the plan's generation has gone");
+    }
     if (context_->now_ns() - terms_.started_ns <= context_->options.plan_age_max_ns) return {};
-    return make_error(Errc::plan_too_old, "check_age", "the plan is past its age limit");
+    return make_error(Errc::plan_too_old, "check_usable", "the plan is past its age limit");
   }
 
-  // Ends the plan, also when the call fails. Its batch must have arrived, and check_age() succeeded since.
+  // Ends the plan, also when the call fails. Its batch must have arrived, and check_usable() succeeded since.
   [[nodiscard]] Result<Future> commit() {
     check(context_ != nullptr, "commit of an ended plan");
     check(batch_ != nullptr && batch_->arrived(), "commit of a plan whose copies have not arrived");

@@ -20,8 +20,8 @@ struct QuarantinedPlan {
   PlanPtr plan;
   PlanSide side = PlanSide::write;
   std::uint64_t generation = 0;
-  std::uint64_t slot_bytes = 0;   // counted as held; 0 for a read plan
-  std::vector<std::string> keys;  // of a put plan: they answer "unsettled"
+  std::uint64_t slot_bytes = 0;   // counted as held; 0 for a read plan, whose values are counted elsewhere
+  std::vector<std::string> keys;  // they answer "unsettled"
   std::shared_ptr<BatchInFlight<Rt>> batch;
 };
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "holdfast/core/check.hpp"
 #include "holdfast/core/plan_context.hpp"
@@ -13,11 +15,13 @@ namespace holdfast {
 template <Runtime Rt>
 class ReadPlanLease {
  public:
-  ReadPlanLease(PlanContext<Rt>& context, PlanPtr plan, std::uint64_t generation)
-      : context_(&context), plan_(plan), generation_(generation) {}
+  // The caller keeps `keys` until the lease has ended.
+  ReadPlanLease(PlanContext<Rt>& context, PlanPtr plan, Keys keys, std::uint64_t generation)
+      : context_(&context), plan_(plan), keys_(keys), generation_(generation) {}
   ReadPlanLease(ReadPlanLease&& other) noexcept
       : context_(std::exchange(other.context_, nullptr)),
         plan_(other.plan_),
+        keys_(other.keys_),
         generation_(other.generation_),
         batch_(std::move(other.batch_)) {}
   ReadPlanLease& operator=(ReadPlanLease&&) = delete;
@@ -38,7 +42,8 @@ class ReadPlanLease {
     PlanContext<Rt>& context = *std::exchange(context_, nullptr);
     if (batch_ != nullptr) {
       if (Status waited = batch_->wait(); !waited) {
-        context.quarantine_plan({plan_, PlanSide::read, generation_, 0, {}, std::move(batch_)});
+        context.quarantine_plan({plan_, PlanSide::read, generation_, 0,
+                                 std::vector<std::string>(keys_.begin(), keys_.end()), std::move(batch_)});
         return make_error(Errc::quarantined, "release", "a copy may still be in flight", std::move(waited.error()));
       }
     }
@@ -48,6 +53,7 @@ class ReadPlanLease {
  private:
   PlanContext<Rt>* context_;  // null once the plan has ended
   PlanPtr plan_;
+  Keys keys_;
   std::uint64_t generation_;
   std::shared_ptr<BatchInFlight<Rt>> batch_;
 };

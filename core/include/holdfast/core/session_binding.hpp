@@ -49,6 +49,11 @@ class SessionBinding {
   // the session is cold, and nothing was published but perhaps "the ring is empty".
   Result<ResumeReceipt> resume(std::span<const std::string_view> actions, Absorbed& absorbed) {
     ResumeReceipt receipt;
+    if (!cursor_->is_virtual_root()) {
+      // The session begins anew: what the ring holds belongs to what it had behind it.
+      cursor_ = world_.root();
+      engine_.publish_kv_indices({});
+    }
     for (; receipt.retries <= options_.retries_max; ++receipt.retries) {
       Result<PathLease> path = manager_.lookup(world_, options_.world, actions);
       if (!path) return with_suppressed(std::move(path.error()), absorbed);

@@ -209,7 +209,7 @@ class Forest {
   bool set_skeleton_ready(Node& node, const SkeletonRecord& record);
   bool withdraw_skeleton(Node& node);
 
-  // A snapshot's hints: ready, not confirmed. What is ready already stays as it is.
+  // A snapshot's hints: ready, not confirmed. A handle that is there already, and a ready skeleton, stay as they are.
   bool restore_blob(Node& node, const BlobRecord& record);
   bool restore_skeleton(Node& node, const SkeletonRecord& record);
   bool confirm_blob(Node& node);

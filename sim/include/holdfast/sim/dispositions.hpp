@@ -38,9 +38,6 @@ class ToldErrors {
 struct Absorptions {
   std::uint64_t read_only_fallbacks = 0;
   std::uint64_t translated_mappings = 0;
-  std::uint64_t settled = 0;       // keys that the step decided
-  bool unsettled = false;          // keys are waiting to be settled
-  bool quarantined = false;        // plans or views are waiting to be let go
   bool put_not_published = false;  // an ingest answered "elsewhere", "adopted", "already ready" or "uncached"
 };
 

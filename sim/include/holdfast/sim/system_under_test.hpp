@@ -63,6 +63,8 @@ struct EvictOutcome {
   std::vector<Error> absorbed;
 };
 
+// Every failure of a runtime call is told once: in the error of the operation, in `absorbed`, or in
+// PumpOutcome::errors. What ends in a queue (unsettled, quarantined) is told when it enters.
 struct PumpOutcome {
   std::uint32_t decided = 0;  // unsettled keys that are settled now
   std::vector<Error> errors;  // each stays queued

@@ -491,7 +491,7 @@ TEST_F(PlanTierStoreTest, ViewsThatCannotBeWaitedForAreQuarantined) {
       .WillRepeatedly(Invoke(&device, &fakes::FakeCuda::stream_synchronize));
   EXPECT_EQ(read({"a"}, {tensor(512)}).verdict, ReadVerdict::failed);
   EXPECT_EQ(store.quarantined(), 1U);
-  EXPECT_FALSE(store.shut_down().error().is(Errc::quarantined)) << "the wait succeeds at last";
+  EXPECT_TRUE(store.shut_down().has_value()) << "the wait succeeds at last";
   EXPECT_TRUE(nothing_open());
 }
 

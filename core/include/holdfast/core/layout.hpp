@@ -36,10 +36,10 @@ struct Layout {
   [[nodiscard]] Status validate() const;
 
   [[nodiscard]] bool has_latent() const { return !latent_shape.empty(); }
-  [[nodiscard]] std::uint64_t kv_value_bytes() const;  // one K or V value of one chunk, of kv_shape
+  [[nodiscard]] std::uint64_t kv_value_bytes() const;                // one K or V value of one chunk, of kv_shape
   [[nodiscard]] std::uint64_t value_bytes(std::size_t index) const;  // of the value at this place in key order
-  [[nodiscard]] std::uint64_t blob_bytes() const;      // all K and V values of one chunk
-  [[nodiscard]] std::uint64_t latent_bytes() const;    // 0 when no latents are kept
+  [[nodiscard]] std::uint64_t blob_bytes() const;                    // all K and V values of one chunk
+  [[nodiscard]] std::uint64_t latent_bytes() const;                  // 0 when no latents are kept
 
   // The fingerprint as members of the config that is hashed; a caller merges its own members into it.
   [[nodiscard]] nlohmann::json to_config() const;

@@ -183,6 +183,21 @@ TEST_F(WrongResumeTest, AWrongLatentIsSeenAndChangesEveryLaterFrame) {
   EXPECT_FALSE(warm_->generate());
 }
 
+TEST_F(StandInEngineTest, LatentsPublishedWithoutAPlaceForThemBreakExactBytes) {
+  auto cold = open(geometry_of(2, 5, 1, false), actions_);
+  auto warm = open(geometry_of(2, 5, 1, false), actions_);
+  EXPECT_TRUE(cold->generate());
+  warm->begin_resume();
+  const auto to = warm->ring();
+  const auto from = cold->ring();
+  for (std::size_t i = 0; i < to.size(); ++i) std::memcpy(at(to[i].data), at(from[i].data), to[i].bytes);
+  warm->publish_kv_indices(cold->indices());
+  warm->publish_latents(1);
+  warm->fast_forward(1, 3);
+  EXPECT_FALSE(oracle_.check_resume(*warm, 1, 1));
+  EXPECT_EQ(violations(Invariant::exact_bytes), 1U);
+}
+
 TEST_F(WrongResumeTest, TooFewDrawsDiverge) {
   EXPECT_FALSE(resume([&] {
     warm_->begin_resume();

@@ -16,7 +16,8 @@ constexpr std::uint64_t kAlignSlackBytes = 512;  // of each allocation
 std::uint64_t engine_bytes(const Geometry& geometry, std::size_t chunks) {
   std::uint64_t frame_bytes = 0;
   for (std::size_t tensor = 0; tensor < 2ULL * geometry.n_layers; ++tensor) {
-    frame_bytes += geometry.kv_token_bytes[tensor % geometry.kv_token_bytes.size()] * geometry.frame_tokens;
+    frame_bytes +=
+        std::uint64_t{geometry.kv_token_bytes[tensor % geometry.kv_token_bytes.size()]} * geometry.frame_tokens;
   }
   return frame_bytes * geometry.ring_frames + 2ULL * geometry.n_layers * kAlignSlackBytes +
          (chunks + 2) * (geometry.latent_bytes + kAlignSlackBytes);

@@ -26,7 +26,7 @@ std::string_view name_of(IngestResult result) {
 std::uint64_t chunk_bytes(const Geometry& geometry) {
   std::uint64_t bytes = 0;
   for (std::size_t tensor = 0; tensor < 2ULL * geometry.n_layers; ++tensor) {
-    bytes += geometry.kv_token_bytes[tensor % geometry.kv_token_bytes.size()] * geometry.frame_tokens *
+    bytes += std::uint64_t{geometry.kv_token_bytes[tensor % geometry.kv_token_bytes.size()]} * geometry.frame_tokens *
              geometry.frames_per_chunk;
   }
   return bytes;

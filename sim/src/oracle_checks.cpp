@@ -98,8 +98,11 @@ bool Oracle::check_resume(StandInEngine& engine, std::uint32_t matched_chunks, s
                                       std::to_string(published.draws) + " draws burnt, a cold run has " +
                                       std::to_string(draws));
   }
-  if (geometry.latent_bytes != 0 && published.latents != matched_chunks) {
-    wrong(Invariant::exact_bytes, "published " + std::to_string(published.latents) + " latents");
+  const std::uint32_t latents =
+      geometry.latent_bytes == 0 ? 0 : std::min({published.latents, engine.target_count(), matched_chunks});
+  if (geometry.latent_bytes != 0 && latents != std::max(published.latents, matched_chunks)) {
+    wrong(Invariant::exact_bytes, "published " + std::to_string(published.latents) + " latents, of " +
+                                      std::to_string(engine.target_count()) + " that it asked a place for");
   }
 
   // One wrong frame is told; the others would say the same.
@@ -118,7 +121,6 @@ bool Oracle::check_resume(StandInEngine& engine, std::uint32_t matched_chunks, s
       }
     }
   }
-  const std::uint32_t latents = geometry.latent_bytes == 0 ? 0 : std::min(published.latents, matched_chunks);
   for (std::uint32_t i = 0; i < latents && held_right; ++i) {
     if (const auto what = judge(engine.latent(i), path[i], sizes.tensors(), 0)) {
       told("latent " + std::to_string(i), *what);

@@ -191,7 +191,7 @@ void TraceAuthor::remember(const Path& path, std::uint32_t written) {
   paths_.back().written = written;
 }
 
-TraceAuthor::Id TraceAuthor::continue_on(Path path) {
+TraceAuthor::Id TraceAuthor::continue_on(const Path& path) {
   const Id session = open(path);
   if (path.written > 0 || one_in(4)) resume(session);
   // A chunk too many is skipped; it finds out whether all that was written is still there.

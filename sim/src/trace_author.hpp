@@ -71,7 +71,7 @@ class TraceAuthor {
   void write_on(Id session, const Path& path, std::uint32_t from);
   void remember(const Path& path, std::uint32_t written);
   // Opens it, resumes and generates the rest. By value: writing makes the known paths move.
-  Id continue_on(Path path);
+  Id continue_on(const Path& path);
   // The client is a new one: its sessions are gone.
   void forget_sessions();
 

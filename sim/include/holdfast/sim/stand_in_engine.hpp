@@ -77,7 +77,8 @@ class StandInEngine final : public Engine {
   [[nodiscard]] const EngineLayout& layout() const { return oracle_.layout(layout_); }
   [[nodiscard]] std::span<const NodeIndex> path() const { return path_; }
   [[nodiscard]] const std::byte* frame(std::size_t tensor, std::size_t position) const;
-  // The private target of chunk `index`.
+  // How many chunks the store has asked for private targets of, and that of chunk `index`.
+  [[nodiscard]] std::uint32_t target_count() const { return target_count_; }
   [[nodiscard]] const std::byte* latent(std::uint32_t index) const;
 
   StreamRef stream() override { return *stream_; }

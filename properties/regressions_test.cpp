@@ -171,6 +171,16 @@ TEST_F(RegressionsTest, AHandleOfAnOlderGenerationIsNotTransferred) {
   EXPECT_TRUE(mentions(outcome.error, Origin::core, static_cast<std::int32_t>(Errc::stale_generation)));
 }
 
+// Keys
+
+TEST_F(RegressionsTest, OneKeyTwiceInAPutStartsNothing) {
+  EXPECT_CALL(fluxon, local_fast_put_start).Times(0);
+  const Result<PutReceipt> receipt = put({"a", "b", "a"}, {tensor(512), tensor(512), tensor(512)});
+  ASSERT_FALSE(receipt.has_value());
+  EXPECT_TRUE(receipt.error().is(Errc::invalid_argument));
+  EXPECT_FALSE(owner.has_incidents());
+}
+
 // The cursor
 
 TEST_F(RegressionsTest, ASecondResumeThatEndsColdBeginsAtTheRootAgain) {
@@ -315,6 +325,15 @@ TEST_F(FlakyTensorsTest, AQueuedRemovalThatFailedIsTriedAgainButNotAfterAnotherP
   ASSERT_TRUE(put_tensors({"a"}).has_value());
   snapshots.pump(16, errors);
   EXPECT_EQ(tensors.size(), 1U) << "a is a new value";
+}
+
+TEST_F(FlakyTensorsTest, APutWithMoreKeysThanTensorsIsRefused) {
+  const DeviceTensor value = tensor(96);
+  const std::vector<std::string_view> keys{"a", "b"};
+  const Result<PutReceipt> receipt = snapshots.put(keys, std::span(&value, 1), stream, absorbed);
+  ASSERT_FALSE(receipt.has_value());
+  EXPECT_TRUE(receipt.error().is(Errc::invalid_argument));
+  EXPECT_EQ(tensors.size(), 0U);
 }
 
 TEST_F(FlakyTensorsTest, StagingMemoryWhoseUnregistrationFailedIsUnregisteredByTheNextShutDown) {

@@ -4,6 +4,12 @@
 
 namespace holdfast {
 
+bool has_duplicates(Keys keys) {
+  std::vector<std::string_view> sorted(keys.begin(), keys.end());
+  std::sort(sorted.begin(), sorted.end());
+  return std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+}
+
 std::vector<PutGroup> group_by_size(Keys keys, std::span<const DeviceTensor> tensors) {
   std::vector<PutGroup> groups;
   for (std::size_t i = 0; i < keys.size(); ++i) {

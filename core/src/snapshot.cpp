@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "holdfast/core/hash.hpp"
+#include "holdfast/core/layout.hpp"
 
 namespace holdfast {
 namespace {
@@ -301,8 +302,7 @@ class Decoder {
       node.blob.nbytes = reader.number("kv.bytes", kSumBytesMax - sum_bytes_);
       node.blob.slot_bytes = reader.number("kv.slot_bytes", kSumBytesMax - sum_slot_bytes_);
       sum_slot_bytes_ += node.blob.slot_bytes;
-      node.blob.n_layers =
-          static_cast<std::uint32_t>(reader.number("kv.layers", std::numeric_limits<std::uint32_t>::max()));
+      node.blob.n_layers = static_cast<std::uint32_t>(reader.number("kv.layers", kMaxLayers));
       sum_bytes_ += node.blob.nbytes;
     }
     if (reader.has_object("latent")) {

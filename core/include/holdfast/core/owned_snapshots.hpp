@@ -44,6 +44,7 @@ class OwnedSnapshots {
 
   Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, StreamRef stream, Absorbed& absorbed) {
     if (Status valid = validate_tensors(runtime_.cuda, tensors); !valid) return std::move(valid.error());
+    if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
     const std::scoped_lock lock(mutex_);
     Error failure = make_error(Errc::put_failed, "put", fmt::format("{} keys", keys.size()));
     if (Status ready = ready_staging(absorbed); !ready)

@@ -32,6 +32,7 @@ class PlanTierStore {
   Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, StreamRef stream, Absorbed& absorbed) {
     if (Status valid = validate_tensors(context_.runtime.cuda, tensors); !valid) return std::move(valid.error());
     if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
+    if (has_duplicates(keys)) return make_error(Errc::invalid_argument, "put", "one key twice");
     const PutGate gate = gate_of(keys);
     if (gate == PutGate::unsettled) return make_error(Errc::unsettled, "put", "a key's outcome is not decided yet");
     PutAttempt attempt = PlanPut<Rt>(context_, keys, tensors, stream, absorbed).run();

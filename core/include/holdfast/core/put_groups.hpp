@@ -18,6 +18,9 @@ struct PutGroup {
   std::vector<std::string_view> keys;  // views of the put's keys
 };
 
+// One key twice in a plan is undefined in the owner.
+[[nodiscard]] bool has_duplicates(Keys keys);
+
 // Groups in the order in which their sizes first appear.
 [[nodiscard]] std::vector<PutGroup> group_by_size(Keys keys, std::span<const DeviceTensor> tensors);
 

@@ -21,6 +21,10 @@ namespace holdfast {
 
 using TestRuntime = RuntimeOf<fakes::MockFluxon, fakes::MockCuda, fakes::VirtualClock, StdSync>;
 
+// Instantiated once, in core_instances.cpp.
+extern template class PlanTierStore<TestRuntime>;
+extern template class SegmentRegistry<fakes::MockCuda, StdSync>;
+
 inline constexpr std::uint64_t kTestGrantBytes = 64 << 10;
 
 class CoreTest : public testing::Test {

@@ -219,7 +219,6 @@ TEST_F(SavedManagerTest, ADamagedSnapshotIsRefusedAndLeavesTheForestAsItWas) {
 class OwnedSnapshotsTest : public SessionTest {
  protected:
   using MemoryStore = MemoryTierStore<StdSync>;
-  using MemoryManager = Manager<TestRuntime, MemoryStore>;
   static_assert(!MemoryManager::kDirect && TestManager::kDirect);
 
   MemoryStore tensors{sync};

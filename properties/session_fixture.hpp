@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core_fixture.hpp"
+#include "holdfast/core/memory_tier_store.hpp"
 #include "holdfast/core/session_binding.hpp"
 
 namespace holdfast {
@@ -19,6 +20,14 @@ namespace holdfast {
 using TestStore = PlanTierStore<TestRuntime>;
 using TestManager = Manager<TestRuntime, TestStore>;
 using TestBinding = SessionBinding<TestManager>;
+using MemoryManager = Manager<TestRuntime, MemoryTierStore<StdSync>>;
+
+// Instantiated once, in core_instances.cpp.
+extern template class Manager<TestRuntime, TestStore>;
+extern template class SessionBinding<TestManager>;
+extern template class OwnedSnapshots<TestRuntime, MemoryTierStore<StdSync>>;
+extern template class Manager<TestRuntime, MemoryTierStore<StdSync>>;
+extern template class SessionBinding<MemoryManager>;
 
 // An engine whose chunks are a function of the actions so far: byte b of frame f of chunk n of tensor t is made from
 // (history, t, f). Its ring is a vector of frames that is shifted when it is full, as a runtime's is.

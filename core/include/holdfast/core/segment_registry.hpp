@@ -30,7 +30,9 @@ struct RegistryCounts {
 template <CudaRuntime Cuda, Sync S>
 class SegmentRegistry {
  public:
-  SegmentRegistry(Cuda& cuda, S& sync, const RegistryOptions& options) : cuda_(cuda), options_(options), mutex_(sync) {}
+  SegmentRegistry(Cuda& cuda, S& sync, const RegistryOptions& options) : cuda_(cuda), options_(options), mutex_(sync) {
+    check(options_.piece_bytes > 0, "registration pieces of no bytes");
+  }
 
   // Makes `live` the segments that copies may use: retires the others, unregisters what nobody uses any more, and
   // registers what is new. Failures after which it went on are moved to `absorbed`. After an error the segment is not

@@ -123,6 +123,20 @@ void FakeOwner::State::begin_incarnation() {
   pool = pools[mapping].get();
 }
 
+Result<std::uint32_t> FakeOwner::State::end_of_plan(PlanPtr plan, std::string_view call) {
+  if (Status can = usable(call); !can) return std::move(can.error());
+  const std::uint32_t id = blobs.mark(plan.address);
+  if (id == kStaleBlob) {
+    blobs.set_mark(plan.address, kNone);
+    return kNone;
+  }
+  if (id == kNone || plans[id].stage != PlanStage::open) {
+    return fluxon_error(FluxonErrc::invalid_argument, call, "not an open plan");
+  }
+  --live_plans;
+  return id;
+}
+
 Status FakeOwner::State::usable(std::string_view call) const {
   if (client == Client::closed) return fluxon_error(FluxonErrc::general, call, "the client is closed");
   if (client == Client::dead) return fluxon_error(FluxonErrc::store_closed, call, "the client is gone");

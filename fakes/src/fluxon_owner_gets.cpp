@@ -173,17 +173,11 @@ Status FakeOwner::cancel_get_transfer(GetHandle number) {
 Status FakeOwner::release_views(PlanPtr plan_ptr) {
   constexpr std::string_view kCall = "release_views";
   State& state = *state_;
-  if (Status usable = state.usable(kCall); !usable) return usable;
-  const std::uint32_t id = state.blobs.mark(plan_ptr.address);
-  if (id == State::kStaleBlob) {
-    state.blobs.set_mark(plan_ptr.address, kNone);
-    return {};
-  }
-  if (id == kNone || state.plans[id].stage != PlanStage::open) {
-    return fluxon_error(FluxonErrc::invalid_argument, kCall, "not an open plan");
-  }
+  const Result<std::uint32_t> ending = state.end_of_plan(plan_ptr, kCall);
+  if (!ending) return ending.error();
+  const std::uint32_t id = *ending;
+  if (id == kNone) return {};
   Plan& plan = state.plans[id];
-  --state.live_plans;
   if (plan.kind == PlanKind::put) {
     state.add_incident(IncidentKind::release_of_put_plan, plan);
     state.free_blob(plan);

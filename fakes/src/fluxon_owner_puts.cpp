@@ -248,17 +248,11 @@ Result<FakeOwner::Future> FakeOwner::local_fast_put_commit(PlanPtr plan_ptr) {
 Status FakeOwner::put_abort(PlanPtr plan_ptr) {
   constexpr std::string_view kCall = "put_abort";
   State& state = *state_;
-  if (Status usable = state.usable(kCall); !usable) return usable;
-  const std::uint32_t id = state.blobs.mark(plan_ptr.address);
-  if (id == State::kStaleBlob) {
-    state.blobs.set_mark(plan_ptr.address, kNone);
-    return {};
-  }
-  if (id == kNone || state.plans[id].stage != PlanStage::open) {
-    return fluxon_error(FluxonErrc::invalid_argument, kCall, "not an open plan");
-  }
+  const Result<std::uint32_t> ending = state.end_of_plan(plan_ptr, kCall);
+  if (!ending) return ending.error();
+  const std::uint32_t id = *ending;
+  if (id == kNone) return {};
   Plan& plan = state.plans[id];
-  --state.live_plans;
   if (plan.kind == PlanKind::read) {
     state.add_incident(IncidentKind::abort_of_read_plan, plan);
     state.unpin_all(plan.values);

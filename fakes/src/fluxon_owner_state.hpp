@@ -205,6 +205,9 @@ struct FakeOwner::State {
   void write_blob(const Plan& plan);
   void free_blob(Plan& plan, std::uint32_t mark = kNone);
   void unreserve_from(Plan& plan, std::uint64_t first, std::uint64_t last);
+  // The open plan that a call is about to end, not counted as live any more. kNone: one of an older generation, which
+  // has ended already.
+  [[nodiscard]] Result<std::uint32_t> end_of_plan(PlanPtr plan, std::string_view call);
   void end_plan(std::uint32_t id);  // whatever it still had is others' by now
   void orphan_pins(std::uint32_t id);
   void drop_pins(std::uint32_t id);

@@ -98,7 +98,7 @@ class TroubledSystem final : public SystemUnderTest {
   std::unique_ptr<SystemUnderTest> inner_;
 };
 
-Trace trace_of_world(std::uint64_t world) {
+std::shared_ptr<const Trace> trace_of_world(std::uint64_t world) {
   Trace trace;
   trace.name = "a session of world " + std::to_string(world);
   trace.seed = world;
@@ -109,7 +109,7 @@ Trace trace_of_world(std::uint64_t world) {
   open.world = static_cast<std::uint32_t>(world);
   open.actions = {"0"};
   trace.steps = {open};
-  return trace;
+  return std::make_shared<const Trace>(std::move(trace));
 }
 
 struct Wanted {
@@ -297,13 +297,13 @@ TEST(Campaign, AResultComesBackFromItsProcessWhole) {
   CampaignOptions options = options_of({.seeds = {1, 12}});
   options.keep_results = true;
   options.run.keep_log = true;
-  const auto source = [&](std::uint64_t seed) { return generate(seed, *profile); };
+  const auto source = [&](std::uint64_t seed) { return std::make_shared<const Trace>(generate(seed, *profile)); };
   const auto there = run_campaign(options, make_production_system, source);
   ASSERT_TRUE(there);
   ASSERT_THAT(there->results, SizeIs(12));
   Executor executor(make_production_system);
   for (const SeedResult& seed : there->results) {
-    const RunResult here = executor.run(source(seed.seed), options.run);
+    const RunResult here = executor.run(*source(seed.seed), options.run);
     const RunResult& back = seed.run;
     ASSERT_EQ(back.violations.size(), here.violations.size());
     for (std::size_t i = 0; i < here.violations.size(); ++i) {

@@ -350,8 +350,8 @@ std::string requests_apart(int count, int seconds) {
 }
 
 TEST_F(Program, AHangIsAViolationWithItsTraceAndCommand) {
-  write("w.jsonl", requests_apart(20'000, 1));  // far more than a millisecond's work
-  const Ended ended = run({"workload", "w.jsonl", "--hang-limit", "1ms", "--out", "out"});
+  write("w.jsonl", requests_apart(20'000, 1));  // far more than 20 ms of work
+  const Ended ended = run({"workload", "w.jsonl", "--hang-limit", "20ms", "--out", "out"});
   EXPECT_EQ(ended.status, 1) << ended.out << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("holdfast replay out/failures/1.trace.json"));
   const json violation = report_of("out").at("violations").at(0);

@@ -78,7 +78,7 @@ class Worker {
   SeedResult run(std::uint64_t seed) {
     slot_.seed = seed;
     enter(WorkerPhase::making_trace);
-    const Trace trace = source_(seed);
+    const std::shared_ptr<const Trace> trace = source_(seed);
     enter(WorkerPhase::running);
     SeedResult result;
     result.seed = seed;
@@ -89,10 +89,10 @@ class Worker {
         options_.run.on_step(line);
       };
     }
-    result.run = executor_.run(trace, run);
+    result.run = executor_.run(*trace, run);
     if (picked(seed, options_.recheck)) {
       enter(WorkerPhase::rechecking);
-      recheck(trace, result);
+      recheck(*trace, result);
     }
     if (!options_.keep_results) {
       result.run.log.clear();

@@ -187,7 +187,7 @@ Status carry_out(const CampaignJob& job, Report& report) {
     for (const SeedFailure& failure : report.result.failures) {
       if (!failure.has_trace || written.size() >= kTracesMax || written.contains(failure.seed)) continue;
       const std::string path = fmt::format("{}/failures/{}.trace.json", job.out, failure.seed);
-      if (auto status = write_output_file(path, write_trace(job.source(failure.seed))); !status) return status;
+      if (auto status = write_output_file(path, write_trace(*job.source(failure.seed))); !status) return status;
       written.insert(failure.seed);
     }
   }

@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "command_line.hpp"
 #include "holdfast/sim/files.hpp"
@@ -105,7 +107,8 @@ Result<ExitStatus> replay_main(const Arguments& arguments) {
       std::fflush(stdout);
     };
   }
-  job.source = [&](std::uint64_t) { return *trace; };
+  const auto shared = std::make_shared<const Trace>(std::move(*trace));
+  job.source = [&](std::uint64_t) { return shared; };
   std::string command = arguments.operand() ? fmt::format("holdfast replay {}", shell_word(*arguments.operand()))
                                             : fmt::format("holdfast replay --seed {} --profile {}", seed,
                                                           arguments.value("profile").value_or("default"));
@@ -113,7 +116,7 @@ Result<ExitStatus> replay_main(const Arguments& arguments) {
 
   Report report;
   report.command = command + disable_words(*disabled);
-  report.profile = printable(trace->name);
+  report.profile = printable(shared->name);
   report.runtimes = probe_fake_backend().runtimes;
   report.seeds = job.options.seeds;
   report.disabled = *disabled;

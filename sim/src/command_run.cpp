@@ -1,9 +1,8 @@
 // holdfast run: many seeds of a profile, or one scenario.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <memory>
 #include <thread>
 
 #include "abcd_gate.hpp"
@@ -158,7 +157,8 @@ Result<ExitStatus> run_scenario(const Arguments& arguments, const std::string& n
   job->options.jobs = 1;
   job->options.keep_results = true;
   if (!arguments.has("recheck")) job->options.recheck = {1, 1};
-  job->source = [&](std::uint64_t) { return *trace; };
+  const auto shared = std::make_shared<const Trace>(std::move(*trace));
+  job->source = [&](std::uint64_t) { return shared; };
   job->replay_words = [&](std::uint64_t) { return command; };
 
   Report report;
@@ -225,7 +225,7 @@ Result<ExitStatus> run_seeds(const Arguments& arguments) {
   }
   report.seeds = *own;
   job->options.seeds = *own;
-  job->source = [&](std::uint64_t seed) { return generate(seed, *profile); };
+  job->source = [&](std::uint64_t seed) { return std::make_shared<const Trace>(generate(seed, *profile)); };
   job->replay_words = [&](std::uint64_t seed) {
     return fmt::format("holdfast replay --seed {} --profile {}", seed, profile_name);
   };

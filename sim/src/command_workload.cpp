@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <unordered_set>
+#include <utility>
 
 #include "command_line.hpp"
 #include "holdfast/core/fluxon_runtime.hpp"
@@ -96,7 +98,7 @@ Result<ExitStatus> workload_main(const Arguments& arguments) {
         std::max<std::uint64_t>(1, figures.footprint_bytes * capacity.share->numerator / capacity.share->denominator);
   }
   options.capacity_bytes = figures.capacity_bytes;
-  const auto trace = workload_trace(*workload, options);
+  auto trace = workload_trace(*workload, options);
   if (!trace) return refusal("holdfast workload", explain(trace.error()));
 
   std::string command =
@@ -108,7 +110,8 @@ Result<ExitStatus> workload_main(const Arguments& arguments) {
   job.options.recheck = {0, 1};
   job.options.keep_results = true;
   job.options.run.disabled = *disabled;
-  job.source = [&](std::uint64_t) { return *trace; };
+  const auto shared = std::make_shared<const Trace>(std::move(*trace));
+  job.source = [&](std::uint64_t) { return shared; };
   job.replay_words = [&](std::uint64_t) { return command; };
   Report report;
   report.command = command + disable_words(*disabled);

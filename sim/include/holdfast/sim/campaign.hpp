@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,8 @@
 
 namespace holdfast::sim {
 
-// The trace of a seed: the same each time it is asked, in any process.
-using TraceSource = std::function<Trace(std::uint64_t seed)>;
+// The trace of a seed: the same each time it is asked, in any process. Shared, because a workload's is large.
+using TraceSource = std::function<std::shared_ptr<const Trace>(std::uint64_t seed)>;
 
 struct CampaignOptions {
   SeedRange seeds;

@@ -384,6 +384,12 @@ class Campaign {
     forget(worker);
   }
 
+  // A worker that is starting, or between seeds, is slow only because the machine is.
+  [[nodiscard]] Nanos limit_of(const WorkerProcess& worker) const {
+    if (worker.slot->phase != WorkerPhase::idle) return options_.hang_limit_ns;
+    return std::max(options_.hang_limit_ns, kMinute);
+  }
+
   void kill_hung() {
     const Nanos now = now_ns();
     for (WorkerProcess& worker : workers_) {
@@ -392,7 +398,7 @@ class Campaign {
       if (progress != worker.progress) {
         worker.progress = progress;
         worker.progress_at_ns = now;
-      } else if (now - worker.progress_at_ns > options_.hang_limit_ns) {
+      } else if (now - worker.progress_at_ns > limit_of(worker)) {
         worker.hung = true;
         kill(worker.pid, SIGKILL);
       }

@@ -107,7 +107,7 @@ Result<ExitStatus> replay_main(const Arguments& arguments) {
       std::fflush(stdout);
     };
   }
-  const auto shared = std::make_shared<const Trace>(std::move(*trace));
+  auto shared = std::make_shared<const Trace>(std::move(*trace));
   job.source = [&](std::uint64_t) { return shared; };
   std::string command = arguments.operand() ? fmt::format("holdfast replay {}", shell_word(*arguments.operand()))
                                             : fmt::format("holdfast replay --seed {} --profile {}", seed,

@@ -157,7 +157,7 @@ Result<ExitStatus> run_scenario(const Arguments& arguments, const std::string& n
   job->options.jobs = 1;
   job->options.keep_results = true;
   if (!arguments.has("recheck")) job->options.recheck = {1, 1};
-  const auto shared = std::make_shared<const Trace>(std::move(*trace));
+  auto shared = std::make_shared<const Trace>(std::move(*trace));
   job->source = [&](std::uint64_t) { return shared; };
   job->replay_words = [&](std::uint64_t) { return command; };
 

@@ -110,7 +110,7 @@ Result<ExitStatus> workload_main(const Arguments& arguments) {
   job.options.recheck = {0, 1};
   job.options.keep_results = true;
   job.options.run.disabled = *disabled;
-  const auto shared = std::make_shared<const Trace>(std::move(*trace));
+  auto shared = std::make_shared<const Trace>(std::move(*trace));
   job.source = [&](std::uint64_t) { return shared; };
   job.replay_words = [&](std::uint64_t) { return command; };
   Report report;

@@ -26,10 +26,10 @@ class TemporaryDirectory {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string path(const std::string& name) const { return path_ + "/" + name; }
-  // Names of what lies in it, sorted.
-  [[nodiscard]] std::vector<std::string> entries() const {
+  // Names of what lies in it, or in a directory inside it, sorted.
+  [[nodiscard]] std::vector<std::string> entries(const std::string& inside = ".") const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path(inside))) {
       names.push_back(entry.path().filename().string());
     }
     std::sort(names.begin(), names.end());

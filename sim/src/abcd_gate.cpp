@@ -1,4 +1,4 @@
-#include "abcd_gate.hpp"
+#include "holdfast/sim/abcd_gate.hpp"
 
 #include <fmt/format.h>
 

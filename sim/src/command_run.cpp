@@ -5,8 +5,8 @@
 #include <memory>
 #include <thread>
 
-#include "abcd_gate.hpp"
 #include "command_line.hpp"
+#include "holdfast/sim/abcd_gate.hpp"
 #include "holdfast/sim/files.hpp"
 #include "holdfast/sim/generator.hpp"
 #include "holdfast/sim/scenarios.hpp"

@@ -49,6 +49,7 @@ void Executor::Impl::drain() {
   settle();
   close_everything();
   clock.advance_by(kPastPlanTimeouts);
+  injector.end_faults();  // now that no copy is in flight any more
   settle();
   // The clean session's work is not the trace's.
   const RunResult before = totals();

@@ -303,8 +303,14 @@ void Injector::tear_down() {
 void Injector::expect_mappings(std::vector<Segment> mappings) { impl_->mappings = std::move(mappings); }
 void Injector::end_faults() {
   std::erase_if(impl_->strangers, [&](const Impl::Stranger& stranger) {
-    if (!stranger.whole) static_cast<void>(impl_->device.host_unregister(stranger.base));
-    return !stranger.whole;
+    // Of an older mapping nobody relies on it. Under a copy even a stranger holds on.
+    const Segment* mapping = impl_->mapping_of(stranger.base);
+    const bool stale = stranger.incarnation != impl_->owner.incarnation() && mapping != nullptr &&
+                       !impl_->device.in_flight(mapping->write_ptr, mapping->len) &&
+                       !impl_->device.in_flight(mapping->read_ptr, mapping->len);
+    const bool ends = !stranger.whole || stale;
+    if (ends) static_cast<void>(impl_->device.host_unregister(stranger.base));
+    return ends;
   });
 }
 void Injector::restart_owner() { impl_->restart_owner(""); }

@@ -76,7 +76,9 @@ struct Injector::Impl::Cuda final : CudaBackend {
       const bool whole = point.arg == 0 && (injector.mappings.empty() || injector.mapping_of(ptr) != nullptr);
       const std::uint64_t first = point.arg >= 2 ? half : 0;
       const std::uint64_t length = whole ? bytes : point.arg <= 1 ? half : bytes - half;
-      if (below().host_register(ptr + first, length, access)) injector.strangers.push_back({ptr + first, whole});
+      if (below().host_register(ptr + first, length, access)) {
+        injector.strangers.push_back({ptr + first, whole, injector.owner.incarnation()});
+      }
       Status answer = below().host_register(ptr, bytes, access);
       if (!answer && is_cuda(answer.error(), CudaErrc::host_memory_already_registered)) return told(point);
       return answer;

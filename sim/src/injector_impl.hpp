@@ -50,7 +50,8 @@ struct Injector::Impl {
   // Registrations that somebody else made, which nobody but their maker ends.
   struct Stranger {
     std::uintptr_t base = 0;
-    bool whole = false;  // the store may rely on it
+    bool whole = false;             // the store may rely on it, as long as its mapping lives
+    std::uint64_t incarnation = 0;  // of the owner, when it was made
   };
   std::vector<Stranger> strangers;
   [[nodiscard]] const Segment* mapping_of(std::uintptr_t address) const;

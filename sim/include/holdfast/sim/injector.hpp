@@ -62,7 +62,8 @@ class Injector {
   [[nodiscard]] bool context_dead() const;
   // The dead context is replaced; the device itself is torn down by whoever owns its tensors.
   void tear_down();
-  // What lasts of the faults ends: whoever registered a part of a range lets it go.
+  // What lasts of the faults ends: whoever registered a part of a range lets it go, and so does whoever registered an
+  // older mapping, once no copy is in flight there.
   void end_faults();
   // Where the owner's generations are mapped, in turn: a mapping that is used again hides its old pages, and the device
   // goes on with those.

@@ -36,15 +36,47 @@ TEST(FaultTable, NoCellIsThereTwice) {
   }
 }
 
-TEST(FaultTable, TheClientMayDieAtEveryCall) {
-  for (std::size_t i = 0; i < kCallCount; ++i)
-    EXPECT_TRUE(is_legal(static_cast<Call>(i), FaultKind::death, 0)) << name_of(static_cast<Call>(i));
+TEST(FaultTable, EveryEventMayHappenAtEveryCall) {
+  for (std::size_t i = 0; i < kCallCount; ++i) {
+    for (const FaultKind kind : {FaultKind::gone, FaultKind::evict, FaultKind::time, FaultKind::death}) {
+      EXPECT_TRUE(is_legal(static_cast<Call>(i), kind, 0)) << name_of(static_cast<Call>(i)) << " " << name_of(kind);
+      EXPECT_TRUE(is_event(kind));
+    }
+  }
+}
+
+TEST(FaultTable, EveryCellIsFoundByItsNamesAndHasALegalFault) {
+  for (std::size_t i = 0; i < legal_cells().size(); ++i) {
+    const LegalCell& cell = legal_cells()[i];
+    EXPECT_EQ(cell_index(cell.fault.call, cell.fault.kind, cell.fault.code, cell.state), i);
+    EXPECT_TRUE(is_legal(cell.fault.call, cell.fault.kind, cell.fault.code));
+    EXPECT_FALSE(name_of(cell.state).empty());
+  }
+}
+
+TEST(FaultTable, EveryFaultHasACell) {
+  for (const LegalFault& fault : legal_faults()) {
+    bool has = false;
+    for (std::size_t state = 0; state < kCallStateCount; ++state)
+      has |= cell_index(fault.call, fault.kind, fault.code, static_cast<CallState>(state)).has_value();
+    EXPECT_TRUE(has) << name_of(fault.call) << " " << name_of(fault.kind);
+  }
+}
+
+TEST(FaultTable, StatesAreToldApartWhereTheContractSaysSo) {
+  EXPECT_TRUE(cell_index(Call::local_fast_put_start, FaultKind::before, 4001, CallState::local_visible_no_slots));
+  EXPECT_FALSE(cell_index(Call::local_fast_put_start, FaultKind::lost, 7000, CallState::committed));
+  EXPECT_TRUE(cell_index(Call::commit_wait, FaultKind::lost, -608, CallState::decided_later));
+  EXPECT_FALSE(cell_index(Call::commit_wait, FaultKind::lost, -608, CallState::not_stored));
+  EXPECT_FALSE(cell_index(Call::commit_wait, FaultKind::part, -117, CallState::stored));
+  EXPECT_TRUE(cell_index(Call::remove, FaultKind::before, 7000, CallState::committed));
+  EXPECT_FALSE(cell_index(Call::remove, FaultKind::before, 7000, CallState::reserved));
+  EXPECT_TRUE(cell_index(Call::put_abort, FaultKind::part, 7000, CallState::any));
 }
 
 TEST(FaultTable, LatenessAndEventsShowNoErrorOfTheirOwn) {
   for (const LegalFault& legal : legal_faults()) {
-    const bool silent = legal.kind == FaultKind::late || legal.kind == FaultKind::gone ||
-                        legal.kind == FaultKind::evict || legal.kind == FaultKind::death;
+    const bool silent = legal.kind == FaultKind::late || is_event(legal.kind);
     if (silent) {
       EXPECT_EQ(legal.code, 0) << name_of(legal.call) << " " << name_of(legal.kind);
     }

@@ -102,6 +102,7 @@ void FakeOwner::State::clear() {
   get_start_choice.reset();
   abort_choice.reset();
   release_pins_choice = cancel_pins_choice = false;
+  release_delay_choice_ns.reset();
   mounted_at_ns = 0;
   client = Client::alive;
   ++client_number;
@@ -192,6 +193,7 @@ void FakeOwner::choose_next_commit(CommitChoice choice) { state_->commit_choice 
 void FakeOwner::choose_next_get_start(GetStartChoice choice) { state_->get_start_choice = choice; }
 void FakeOwner::choose_next_abort(AbortChoice choice) { state_->abort_choice = choice; }
 void FakeOwner::choose_next_release_pins() { state_->release_pins_choice = true; }
+void FakeOwner::choose_next_release_drops_after(Nanos delay_ns) { state_->release_delay_choice_ns = delay_ns; }
 void FakeOwner::choose_next_cancel_pins() { state_->cancel_pins_choice = true; }
 void FakeOwner::mount_at(Nanos instant_ns) { state_->mounted_at_ns = instant_ns; }
 
@@ -219,6 +221,16 @@ std::optional<PlanView> FakeOwner::plan(PlanPtr plan_ptr) const {
   view.expired = plan.expired;
   view.committing = plan.stage == PlanStage::committing;
   return view;
+}
+
+std::optional<std::uint64_t> FakeOwner::transferable(GetHandle handle) const {
+  const std::uint32_t id = state_->find_handle(handle);
+  if (id == kNone) return std::nullopt;
+  return state_->handles[id].values.size();
+}
+
+bool FakeOwner::has_room(std::uint64_t count, std::uint64_t value_bytes) const {
+  return state_->pool->has_room(count, value_bytes);
 }
 
 Segment FakeOwner::segment() const {

@@ -190,11 +190,13 @@ Status FakeOwner::release_views(PlanPtr plan_ptr) {
     state.orphan_pins(id);
     return fluxon_error(FluxonErrc::network, kCall, "its pins may stay until the client leaves");
   }
-  if (state.options.holder_drop_delay_ns == 0) {
+  const Nanos delay_ns =
+      std::exchange(state.release_delay_choice_ns, std::nullopt).value_or(state.options.holder_drop_delay_ns);
+  if (delay_ns == 0) {
     state.drop_pins(id);
   } else {
     plan.stage = PlanStage::dropping;
-    plan.drop_at_ns = state.clock.now_ns() + state.options.holder_drop_delay_ns;
+    plan.drop_at_ns = state.clock.now_ns() + delay_ns;
     state.dropping.push_back(id);
   }
   return {};

@@ -164,6 +164,7 @@ struct FakeOwner::State {
   std::optional<GetStartChoice> get_start_choice;
   std::optional<AbortChoice> abort_choice;
   bool release_pins_choice = false;
+  std::optional<Nanos> release_delay_choice_ns;
   bool cancel_pins_choice = false;
 
   std::uint64_t live_plans = 0;

@@ -441,6 +441,7 @@ class Campaign {
         result_.faults.fired[call][kind] += run.faults.fired[call][kind];
       }
     }
+    for (std::size_t i = 0; i < kLegalCellCount; ++i) result_.faults.cells[i] += run.faults.cells[i];
     result_.faults.total += run.faults.total;
     result_.log_hash += (run.log_hash ^ seed.seed * 0x9E37'79B9'7F4A'7C15ULL) * 0xD6E8'FEB8'6659'FD93ULL;
     result_.log_events += run.log_events;

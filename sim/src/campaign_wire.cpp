@@ -98,11 +98,18 @@ void cross_run(Wire& wire, Run& run) {
   for (auto& kinds : run.faults.fired) {
     for (auto& count : kinds) wire.field(count);
   }
+  for (auto& count : run.faults.cells) wire.field(count);
   wire.field(run.faults.total);
   wire.field(run.log_hash);
   wire.field(run.log_events);
   wire.list(run.log);
   for (auto& line : run.log) wire.field(line);
+  wire.list(run.calls);
+  for (auto& record : run.calls) {
+    wire.field(record.step);
+    wire.field(record.call);
+    wire.field(record.nth);
+  }
   wire.field(run.runtime_calls);
   wire.field(run.steps);
   wire.field(run.steps_skipped);

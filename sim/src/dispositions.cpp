@@ -98,6 +98,7 @@ bool needs_disposition(const FiredFault& fault) {
     case FaultKind::late:
     case FaultKind::gone:
     case FaultKind::evict:
+    case FaultKind::time:
     case FaultKind::death:
       break;
   }

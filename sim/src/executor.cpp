@@ -97,6 +97,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   context.verdicts = {};
   context.reset();
   context.log.keep_text(run_options.keep_log);
+  context.keep_calls = run_options.keep_calls;
   for (const Invariant invariant : run_options.disabled) context.verdicts.disable(invariant);
 
   fakes::OwnerOptions owner_options;
@@ -176,6 +177,7 @@ RunResult Executor::Impl::take_result() {
   result.log_hash = context.log.hash();
   result.log_events = context.log.events();
   result.log = context.log.lines();
+  result.calls = std::move(context.calls);
   result.runtime_calls = context.runtime_calls;
   result.virtual_ns = clock.now_ns();
   trace = nullptr;

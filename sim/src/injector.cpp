@@ -80,8 +80,9 @@ void Injector::Impl::find_step() {
   choice_mask_ = choices_.enter(context.step);
 }
 
-Injector::Impl::Arrival Injector::Impl::arrive_at_fault(Call call, std::uint32_t nth, Keys keys) {
+Injector::Impl::Arrival Injector::Impl::arrive_at_fault(Call call, std::uint32_t nth, const Subject& subject) {
   Arrival arrival;
+  struck_in(state_of(call, subject));
   for (const std::uint32_t i : faults_.here) {
     const FaultPoint& point = (*faults_.points)[i];
     if (!matches(point, call, nth)) continue;
@@ -92,7 +93,8 @@ Injector::Impl::Arrival Injector::Impl::arrive_at_fault(Call call, std::uint32_t
         if (arrival.fault == nullptr) arrival.fault = &point;
         break;
       case FaultKind::late:
-        if (call == Call::event_query) {  // it is the answer that is late: not ready
+        // What is late is not the answer: the event is, or the drop of the holders.
+        if (call == Call::event_query || call == Call::release_views) {
           if (arrival.fault == nullptr) arrival.fault = &point;
           break;
         }
@@ -108,7 +110,11 @@ Injector::Impl::Arrival Injector::Impl::arrive_at_fault(Call call, std::uint32_t
         restart_owner(name_of(call));
         break;
       case FaultKind::evict:
-        if (evict(point.arg, keys)) fire(point, Origin::core, 0);
+        if (evict(point.arg, subject.keys)) fire(point, Origin::core, 0);
+        break;
+      case FaultKind::time:
+        fire(point, Origin::core, 0, fmt::format("{} ns", point.arg));
+        context.clock.advance_by(static_cast<Nanos>(point.arg));
         break;
       case FaultKind::death:
         arrival.fault = &point;
@@ -143,6 +149,9 @@ Injector::Impl::FutureFaults Injector::Impl::faults_of_future(std::uint32_t nth)
       case FaultKind::evict:
         take(due.evict, point);
         break;
+      case FaultKind::time:
+        take(due.time, point);
+        break;
       case FaultKind::death:
         take(due.death, point);
         break;
@@ -165,6 +174,7 @@ void Injector::Impl::fire(const FaultPoint& point, Origin origin, std::int32_t c
   const auto ordinal = static_cast<std::uint32_t>(context.faults.total);
   ++context.faults.fired[static_cast<std::size_t>(point.call)][static_cast<std::size_t>(point.kind)];
   ++context.faults.total;
+  count_cell(point, struck_);
   context.log.event(context.clock.now_ns(), "fault",
                     std::array{static_cast<std::uint64_t>(point.step), static_cast<std::uint64_t>(point.call),
                                static_cast<std::uint64_t>(point.nth), static_cast<std::uint64_t>(point.kind),
@@ -176,6 +186,65 @@ void Injector::Impl::fire(const FaultPoint& point, Origin origin, std::int32_t c
                                          subject);
                     });
   fired.push_back({ordinal, point, origin, code, std::move(subject)});
+}
+
+void Injector::Impl::count_cell(const FaultPoint& point, CallState state) {
+  const auto index = cell_index(point.call, point.kind, point.code, state);
+  if (index) ++context.faults.cells[*index];
+}
+
+CallState Injector::Impl::state_of(Call call, const Subject& subject) const {
+  using enum CallState;
+  switch (call) {
+    case Call::wait_local_segments_ready:
+      return owner.incarnation() == 1 ? first : after_restart;
+    case Call::local_fast_put_start: {
+      const CallState keys = state_of_keys(subject.keys);
+      if (owner.has_room(subject.keys.size(), subject.value_bytes)) return keys;
+      constexpr auto kNoSlots = static_cast<unsigned>(absent_no_slots) - static_cast<unsigned>(absent);
+      return static_cast<CallState>(static_cast<unsigned>(keys) + kNoSlots);
+    }
+    case Call::remove: {
+      const CallState key = state_of_keys(subject.keys);
+      return key == reserved ? absent : key;  // nothing that a removal could find
+    }
+    case Call::get_start: {
+      std::size_t there = 0;
+      for (const std::string_view key : subject.keys) {
+        const auto view = owner.peek(key);
+        if (view && view->state == fakes::KeyState::local_visible) return not_routed;
+        if (view && view->state == fakes::KeyState::committed) ++there;
+      }
+      return there == subject.keys.size() ? all : there > 0 ? some : none;
+    }
+    case Call::get_transfer: {
+      const auto values = owner.transferable(subject.handle);
+      return values && subject.prefix_len < *values ? shorter_prefix : whole_prefix;
+    }
+    case Call::host_register: {
+      const Segment* mapping = mapping_of(subject.host);
+      const bool read_side = mapping != nullptr && subject.host - mapping->read_ptr < mapping->len;
+      return read_side ? read_mapping : write_mapping;
+    }
+    case Call::copy_batch:
+      return std::ranges::any_of(subject.copies, [](const Copy& copy) { return copy.bytes >= kLargeValueBytes; })
+                 ? large_values
+                 : small_values;
+    default:
+      return any;
+  }
+}
+
+CallState Injector::Impl::state_of_keys(Keys keys) const {
+  auto state = CallState::absent;
+  for (const std::string_view key : keys) {
+    const auto view = owner.peek(key);
+    if (!view) continue;
+    const auto here =
+        static_cast<CallState>(static_cast<unsigned>(CallState::reserved) + static_cast<unsigned>(view->state));
+    state = std::max(state, here);
+  }
+  return state;
 }
 
 void Injector::Impl::die(const FaultPoint& point) {

@@ -64,7 +64,7 @@ struct Injector::Impl::Cuda final : CudaBackend {
   }
 
   Status host_register(std::uintptr_t ptr, std::uint64_t bytes, HostAccess access) override {
-    const Arrival arrival = injector.arrive(Call::host_register);
+    const Arrival arrival = injector.arrive(Call::host_register, {.host = ptr});
     if (arrival.dead) return dead_cuda(Call::host_register);
     if (injector.context_dead) return context_lost(Call::host_register);
     if (arrival.fault != nullptr) {
@@ -93,7 +93,7 @@ struct Injector::Impl::Cuda final : CudaBackend {
   }
 
   Status copy_batch(CopyDirection direction, std::span<const Copy> copies, StreamRef stream) override {
-    const Arrival arrival = injector.arrive(Call::copy_batch);
+    const Arrival arrival = injector.arrive(Call::copy_batch, {.copies = copies});
     if (arrival.dead) return dead_cuda(Call::copy_batch);
     if (injector.context_dead) return context_lost(Call::copy_batch);
     const bool chosen = injector.has_choices(Call::copy_batch) && choose_copy();

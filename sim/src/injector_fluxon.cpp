@@ -75,13 +75,21 @@ struct Injector::Impl::Pending final : PendingCommit {
   Impl& injector;
   FluxonBackend::Future below;
   FutureFaults due;
-  bool some_stored = false;      // of the keys whose outcome the caller cannot know
-  bool some_not_stored = false;  // likewise
+  // Of the keys that the fate leaves without code 0: by KeyChoice::Fate, whether there is one.
+  std::array<bool, 3> fates{};
 
   Pending(Impl& impl, FluxonBackend::Future future) : injector(impl), below(std::move(future)) {}
 
+  [[nodiscard]] bool some(fakes::KeyChoice::Fate fate) const { return fates[static_cast<std::size_t>(fate)]; }
+
   Result<std::vector<std::int32_t>> wait(Nanos limit_ns) override {
     if (injector.dead) return dead_fluxon(Call::commit_wait);
+    injector.struck_in(CallState::any);
+    if (due.time != nullptr) {
+      const FaultPoint& point = *std::exchange(due.time, nullptr);
+      injector.fire(point, Origin::core, 0, std::to_string(point.arg) + " ns");
+      injector.context.clock.advance_by(static_cast<Nanos>(point.arg));
+    }
     if (due.death != nullptr) {
       injector.die(*std::exchange(due.death, nullptr));
       return dead_fluxon(Call::commit_wait);
@@ -105,19 +113,41 @@ struct Injector::Impl::Pending final : PendingCommit {
     return tell(*std::exchange(due.fate, nullptr), std::move(answer));
   }
 
+  // The fate of each key is a cell of its own.
+  void fire_fate(const FaultPoint& point, Origin origin) {
+    using Fate = fakes::KeyChoice::Fate;
+    constexpr std::array kStates{std::pair(Fate::stored, CallState::stored),
+                                 std::pair(Fate::not_stored, CallState::not_stored),
+                                 std::pair(Fate::stored_later, CallState::decided_later)};
+    bool fired = false;
+    for (const auto& [fate, state] : kStates) {
+      if (!some(fate)) continue;
+      injector.struck_in(state);
+      if (fired) {
+        injector.count_cell(point, state);
+      } else {
+        injector.fire(point, origin, point.code);
+      }
+      fired = true;
+    }
+  }
+
   Result<std::vector<std::int32_t>> tell(const FaultPoint& point, Result<std::vector<std::int32_t>> answer) {
+    using Fate = fakes::KeyChoice::Fate;
     MarkCounts& marks = injector.context.marks;
     if (point.code > 0) {  // the future fails
       if (answer) return answer;
-      injector.fire(point, Origin::fluxon, point.code);
+      fire_fate(point, Origin::fluxon);
       if (point.kind == FaultKind::lost) marks.reach(Mark::future_failed_stored);
       return fluxon_failure(Call::commit_wait, point.code, "the commit's task was cancelled");
     }
     // An owner restart, or the plan time-out, may have decided otherwise.
     if (!answer || std::ranges::find(*answer, point.code) == answer->end()) return answer;
-    injector.fire(point, Origin::fluxon_key, point.code);
-    if (is_transport(point.code) && some_stored) marks.reach(Mark::commit_transport_stored);
-    if (is_transport(point.code) && some_not_stored) marks.reach(Mark::commit_transport_not_stored);
+    fire_fate(point, Origin::fluxon_key);
+    if (is_transport(point.code)) {
+      if (some(Fate::stored)) marks.reach(Mark::commit_transport_stored);
+      if (some(Fate::not_stored) || some(Fate::stored_later)) marks.reach(Mark::commit_transport_not_stored);
+    }
     return answer;
   }
 };
@@ -146,7 +176,7 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
   }
 
   Result<PlanPtr> local_fast_put_start(Keys keys, std::uint64_t value_len, const PutOptions& options) override {
-    const Arrival arrival = injector.arrive(Call::local_fast_put_start, keys);
+    const Arrival arrival = injector.arrive(Call::local_fast_put_start, {.keys = keys, .value_bytes = value_len});
     if (arrival.dead) return dead_fluxon(Call::local_fast_put_start);
     if (arrival.fault != nullptr) {
       const FaultPoint& point = *arrival.fault;
@@ -179,12 +209,12 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
       return answer;
     }
     ++injector.context.calls_in_step[static_cast<std::size_t>(Call::commit_wait)];
+    if (injector.context.keep_calls) injector.keep(Call::commit_wait, nth);
     auto pending = std::make_unique<Pending>(injector, std::move(*answer));
     pending->due = due;
     if (due.fate != nullptr) {
       for (const fakes::KeyChoice& key : spare_fates) {
-        if (outcome_of(key.code) != KeyOutcome::unknown) continue;
-        (key.fate == fakes::KeyChoice::Fate::stored ? pending->some_stored : pending->some_not_stored) = true;
+        if (key.code != 0) pending->fates[static_cast<std::size_t>(key.fate)] = true;
       }
     }
     injector.leave(arrival);
@@ -243,7 +273,7 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
 
   Result<GetStart> get_start(Keys keys, bool prefix_best_effort,
                              std::span<const std::uint32_t> atomic_group_lens) override {
-    const Arrival arrival = injector.arrive(Call::get_start, keys);
+    const Arrival arrival = injector.arrive(Call::get_start, {.keys = keys});
     if (arrival.dead) return dead_fluxon(Call::get_start);
     if (arrival.fault != nullptr && arrival.fault->kind == FaultKind::before) return told(*arrival.fault);
 
@@ -269,7 +299,7 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
   }
 
   Result<PlanPtr> get_transfer(GetHandle handle, std::uint64_t prefix_len) override {
-    const Arrival arrival = injector.arrive(Call::get_transfer);
+    const Arrival arrival = injector.arrive(Call::get_transfer, {.handle = handle, .prefix_len = prefix_len});
     if (arrival.dead) return dead_fluxon(Call::get_transfer);
     if (arrival.fault != nullptr) {
       const FaultPoint& point = *arrival.fault;
@@ -323,21 +353,23 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
   Status release_views(PlanPtr plan) override {
     const Arrival arrival = injector.arrive(Call::release_views);
     if (arrival.dead) return dead_fluxon(Call::release_views);
-    if (arrival.fault != nullptr) {
-      if (arrival.fault->kind == FaultKind::before) {
-        const auto view = injector.owner.plan(plan);
-        if (view && view->kind == fakes::PlanKind::read) injector.owner.choose_next_release_pins();
-      }
-      static_cast<void>(below().release_views(plan));
-      return told(*arrival.fault);
+    if (arrival.fault == nullptr) return below().release_views(plan);
+    const FaultPoint& point = *arrival.fault;
+    const auto view = injector.owner.plan(plan);
+    const bool drops_holders = view && view->kind == fakes::PlanKind::read;
+    if (point.kind == FaultKind::late) {
+      if (!drops_holders) return below().release_views(plan);
+      injector.owner.choose_next_release_drops_after(static_cast<Nanos>(point.arg));
+      injector.fire(point, Origin::core, 0, std::to_string(point.arg) + " ns until the holders drop");
+      return below().release_views(plan);
     }
-    auto answer = below().release_views(plan);
-    injector.leave(arrival);
-    return answer;
+    if (point.kind == FaultKind::before && drops_holders) injector.owner.choose_next_release_pins();
+    static_cast<void>(below().release_views(plan));
+    return told(point);
   }
 
   Status remove(std::string_view key) override {
-    const Arrival arrival = injector.arrive(Call::remove, std::span(&key, 1));
+    const Arrival arrival = injector.arrive(Call::remove, {.keys = std::span(&key, 1)});
     if (arrival.dead) return dead_fluxon(Call::remove);
     if (arrival.fault != nullptr) {
       if (arrival.fault->kind == FaultKind::lost) static_cast<void>(below().remove(key));
@@ -349,7 +381,7 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
   }
 
   Status put(std::string_view key, std::span<const std::byte> bytes) override {
-    const Arrival arrival = injector.arrive(Call::put, std::span(&key, 1));
+    const Arrival arrival = injector.arrive(Call::put, {.keys = std::span(&key, 1)});
     if (arrival.dead) return dead_fluxon(Call::put);
     if (arrival.fault != nullptr) {
       if (arrival.fault->kind == FaultKind::lost) static_cast<void>(below().put(key, bytes));
@@ -361,7 +393,7 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
   }
 
   Result<std::vector<std::byte>> get(std::string_view key) override {
-    const Arrival arrival = injector.arrive(Call::get, std::span(&key, 1));
+    const Arrival arrival = injector.arrive(Call::get, {.keys = std::span(&key, 1)});
     if (arrival.dead) return dead_fluxon(Call::get);
     if (arrival.fault != nullptr) return told(*arrival.fault, {}, std::string(key));
     auto answer = below().get(key);

@@ -30,7 +30,17 @@ struct Injector::Impl {
     const FaultPoint* late = nullptr;
     const FaultPoint* gone = nullptr;
     const FaultPoint* evict = nullptr;
+    const FaultPoint* time = nullptr;
     const FaultPoint* death = nullptr;
+  };
+  // What a call is about: as much of it as its state is told by.
+  struct Subject {
+    Keys keys{};  // those that an eviction takes first
+    std::uint64_t value_bytes = 0;
+    GetHandle handle{};
+    std::uint64_t prefix_len = 0;
+    std::uintptr_t host = 0;
+    std::span<const Copy> copies{};
   };
 
   RunContext& context;
@@ -70,13 +80,19 @@ struct Injector::Impl {
   }
   void reset();
 
-  // Counts the call and lets its events happen. `keys` are those that an eviction takes first.
-  Arrival arrive(Call call, Keys keys = {}) {
+  // Counts the call and lets its events happen.
+  Arrival arrive(Call call) { return arrive(call, Subject{}); }
+  Arrival arrive(Call call, const Subject& subject) {
     const std::uint32_t nth = context.calls_in_step[static_cast<std::size_t>(call)]++;
+    if (context.keep_calls) [[unlikely]]
+      keep(call, nth);
     if (dead) return {nullptr, 0, true};
     if (!may_be_faulty(call)) [[likely]]
       return {};
-    return arrive_at_fault(call, nth, keys);
+    return arrive_at_fault(call, nth, subject);
+  }
+  void keep(Call call, std::uint32_t nth) {
+    if (context.faults_on) context.calls.push_back({context.step, call, nth});
   }
   void leave(const Arrival& arrival) {
     if (arrival.after_ns != 0) context.clock.advance_by(arrival.after_ns);
@@ -100,6 +116,9 @@ struct Injector::Impl {
 
   // The fault shows to the caller as `code` of `origin`.
   void fire(const FaultPoint& point, Origin origin, std::int32_t code, std::string subject = {});
+  // The state that the fault of the last call with one has struck in.
+  void struck_in(CallState state) { struck_ = state; }
+  void count_cell(const FaultPoint& point, CallState state);
   void die(const FaultPoint& point);
   void end_client();
   void restart_owner(std::string_view because);
@@ -129,13 +148,16 @@ struct Injector::Impl {
     if (!entered_ || context.step != entered_step_ || context.faults_on != entered_faults_on_) find_step();
   }
   void find_step();
-  Arrival arrive_at_fault(Call call, std::uint32_t nth, Keys keys);
+  Arrival arrive_at_fault(Call call, std::uint32_t nth, const Subject& subject);
+  [[nodiscard]] CallState state_of(Call call, const Subject& subject) const;
+  [[nodiscard]] CallState state_of_keys(Keys keys) const;
   static bool matches(const FaultPoint& point, Call call, std::uint32_t nth) {
     return point.call == call && (point.nth == nth || (point.persistent && nth > point.nth));
   }
 
   ByStep<FaultPoint> faults_;
   ByStep<Choice> choices_;
+  CallState struck_ = CallState::any;
   std::uint32_t fault_mask_ = 0;
   std::uint32_t choice_mask_ = 0;
   std::uint32_t entered_step_ = 0;

@@ -8,6 +8,7 @@ void RunContext::reset() {
   marks = {};
   faults = {};
   runtime_calls = 0;
+  calls.clear();
   faults_on = true;
   begin_step(0, StepKind{});
 }

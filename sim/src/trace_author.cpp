@@ -232,7 +232,9 @@ void TraceAuthor::any_fault(Id step, Call call, std::uint32_t nth) {
   }
   if (candidates.empty()) return;
   const LegalFault& legal = *candidates[rng_.below(candidates.size())];
-  const std::uint64_t arg = legal.kind == FaultKind::late ? late_ns(call) : rng_.below(1 << 16);
+  const std::uint64_t arg = legal.kind == FaultKind::late   ? late_ns(call)
+                            : legal.kind == FaultKind::time ? passing_ns(call)
+                                                            : rng_.below(1 << 16);
   fault(step, call, nth, legal.kind, legal.code, arg);
 }
 
@@ -259,6 +261,12 @@ void TraceAuthor::choices(Id step, bool commits) {
       {ChoiceKind::copy_at_submit, ChoiceKind::copy_after_calls, ChoiceKind::copy_split, ChoiceKind::copy_order});
   const std::uint64_t arg = kind == ChoiceKind::copy_after_calls ? rng_.below(4) : rng_.below(1 << 16);
   trace_.choice({step, Call::copy_batch, nth, kind, arg});
+}
+
+std::uint64_t TraceAuthor::passing_ns(Call call) {
+  constexpr std::uint64_t kPastHandles = kHandleTimeout + kSecond;
+  if (call == Call::copy_batch || one_in(2)) return any_of<std::uint64_t>({kMillisecond, 61 * kSecond, kPastHandles});
+  return any_of<std::uint64_t>({21 * kMinute, kPlanTimeout + kSecond});
 }
 
 std::uint64_t TraceAuthor::late_ns(Call call) {

@@ -89,6 +89,7 @@ class TraceAuthor {
   void stray_fault(Id step, std::initializer_list<Call> calls);
   void choices(Id step, bool commits);
   [[nodiscard]] std::uint64_t late_ns(Call call);
+  [[nodiscard]] std::uint64_t passing_ns(Call call);
   bool chance(Ratio ratio) { return rng_.ratio(ratio.numerator, ratio.denominator); }
   bool one_in(std::uint32_t n) { return rng_.ratio(1, n); }
   template <class T>

@@ -18,6 +18,8 @@ namespace {
 constexpr std::uint64_t kLayersMax = kMaxPutGroupKeys / 2;  // one put group holds K and V of every layer
 constexpr std::uint64_t kCountMax = 1 << 20;        // frames, tokens, time steps: anything sane, and no overflow
 constexpr std::uint64_t kLateMaxNs = 60 * kMinute;  // past every time-out of the contract
+// From the core's own limit of a plan's age to the owner's.
+constexpr std::uint64_t kPlanAgeMarginNs = 10 * kMinute - kSecond;
 constexpr std::uint64_t kPassTimeTotalMaxNs = 1'000'000'000ULL * kSecond;
 constexpr std::uint64_t kHugeBytes = 1ULL << 62;
 
@@ -246,6 +248,10 @@ Status check_fault(const std::string& where, const FaultPoint& fault) {
   if (!is_legal(fault.call, fault.kind, fault.code))
     return refuse(where, fmt::format("{} with code {} is no legal fault of {}", name_of(fault.kind), fault.code,
                                      name_of(fault.call)));
+  if (fault.kind == FaultKind::time) {
+    // Between the check of a plan's age and the copy into it nobody can tell more than the contract leaves room for.
+    return check_range(where + ".arg", fault.arg, 0, fault.call == Call::copy_batch ? kPlanAgeMarginNs : kLateMaxNs);
+  }
   if (fault.kind != FaultKind::late) return {};
   const bool start = fault.call == Call::local_fast_put_start;
   return check_range(where + ".arg", fault.arg, 0, start ? std::uint64_t{kPutStartWaitLimit} : kLateMaxNs);
@@ -260,8 +266,8 @@ Status check_choice(const std::string& where, const Choice& choice) {
   return {};
 }
 
-// What cannot happen twice at one call. Events (late, gone, evict, death) may come on top of a fate, and the copies of
-// a batch take one choice.
+// What cannot happen twice at one call. Events (late, gone, evict, time, death) may come on top of a fate, and the
+// copies of a batch take one choice.
 int slot_of(const FaultPoint& fault) {
   const bool fate = fault.kind == FaultKind::before || fault.kind == FaultKind::lost || fault.kind == FaultKind::part;
   return fate ? 0 : static_cast<int>(fault.kind);

@@ -151,7 +151,8 @@ class FakeOwner final : public FluxonBackend, public TimedActor {
   void choose_next_get_start(GetStartChoice choice);
   void choose_next_abort(AbortChoice choice);  // "keys after the first failing one stay reserved"
   void choose_next_release_pins();             // "a lost release pins until the client leaves"
-  void choose_next_cancel_pins();              // likewise
+  void choose_next_release_drops_after(Nanos delay_ns);
+  void choose_next_cancel_pins();  // likewise
   // Not mounted until then: segments are waited for, and calls that begin something fail with BackendUnavailable. At
   // kNever a wait for segments fails with Timeout, in place of never coming back.
   void mount_at(Nanos instant_ns);
@@ -173,7 +174,11 @@ class FakeOwner final : public FluxonBackend, public TimedActor {
   // Looking without touching.
   [[nodiscard]] std::optional<KeyView> peek(std::string_view key) const;
   [[nodiscard]] std::optional<PlanView> plan(PlanPtr plan) const;  // live ones of this client
-  [[nodiscard]] Segment segment() const;                           // the live one, mounted or not
+  // Values that a live handle of this client can transfer.
+  [[nodiscard]] std::optional<std::uint64_t> transferable(GetHandle handle) const;
+  // True when a put of so many values would not wait for slots.
+  [[nodiscard]] bool has_room(std::uint64_t count, std::uint64_t value_bytes) const;
+  [[nodiscard]] Segment segment() const;  // the live one, mounted or not
   [[nodiscard]] std::uint64_t generation() const;
   [[nodiscard]] std::uint64_t incarnation() const;  // 1, and 1 more with each restart
   [[nodiscard]] std::uint64_t live_plans() const;   // neither committed, aborted nor released

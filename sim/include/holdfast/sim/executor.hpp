@@ -19,6 +19,7 @@ namespace holdfast::sim {
 
 struct RunOptions {
   bool keep_log = false;                            // keep the event log as text
+  bool keep_calls = false;                          // list the calls of phase one
   std::vector<Invariant> disabled;                  // checks switched off
   std::function<void(const std::string&)> on_step;  // a line after each step, when set
 };
@@ -38,7 +39,8 @@ struct RunResult {
   FaultTally faults;
   std::uint64_t log_hash = 0;
   std::uint64_t log_events = 0;
-  std::vector<std::string> log;  // when kept
+  std::vector<std::string> log;   // when kept
+  std::vector<CallRecord> calls;  // of phase one, in order, when kept
   std::uint64_t runtime_calls = 0;
   std::uint64_t steps = 0;          // executed
   std::uint64_t steps_skipped = 0;  // made no sense where they stood

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "holdfast/fakes/virtual_clock.hpp"
 #include "holdfast/sim/calls.hpp"
@@ -15,7 +16,16 @@ namespace holdfast::sim {
 
 struct FaultTally {
   std::array<std::array<std::uint64_t, kFaultKindCount>, kCallCount> fired{};
+  std::array<std::uint64_t, kLegalCellCount> cells{};  // as `legal_cells`; a fault may strike keys in several states
   std::uint64_t total = 0;
+};
+
+// The nth (from 0) such call of its step. The nth commit_wait is the future of the nth commit accepted in it.
+struct CallRecord {
+  std::uint32_t step = 0;
+  Call call{};
+  std::uint32_t nth = 0;
+  friend bool operator==(const CallRecord&, const CallRecord&) = default;
 };
 
 struct RunContext {
@@ -30,6 +40,8 @@ struct RunContext {
   StepKind step_kind{};
   bool faults_on = true;                                  // phase one
   std::array<std::uint32_t, kCallCount> calls_in_step{};  // nth of the next call; counted by the injector
+  bool keep_calls = false;
+  std::vector<CallRecord> calls{};  // when kept, of phase one, in order
 
   void begin_step(std::uint32_t id, StepKind kind) {
     step = id;

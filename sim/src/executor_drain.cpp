@@ -53,9 +53,11 @@ void Executor::Impl::drain() {
   settle();
   // The clean session's work is not the trace's.
   const RunResult before = totals();
+  const MarkCounts marks_before = context.marks;
   check_clean_cycle();
   settle();
   set_totals(before);
+  context.marks = marks_before;
 
   const Inspection inspection = system->inspect();
   if (inspection.read_only_fallbacks > 0) context.marks.reach(Mark::registered_read_only);

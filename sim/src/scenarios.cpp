@@ -4,28 +4,20 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "holdfast/core/fluxon_runtime.hpp"
 #include "holdfast/sim/strict_json.hpp"
-#include "holdfast/sim/trace_builder.hpp"
+#include "scenario_parts.hpp"
 
 namespace holdfast::sim {
-namespace {
+namespace scenario {
 
-using Actions = std::vector<std::string>;
-using Id = TraceBuilder::Id;
-
-// Two layers, K and V of different sizes, skeletons, and a rolling ring with a sink.
-Geometry small_rolling() {
+Geometry rolling(std::uint32_t ring_frames, std::uint32_t sink_frames) {
   Geometry geometry;
   geometry.n_layers = 2;
   geometry.frames_per_chunk = 2;
   geometry.frame_tokens = 2;
-  geometry.ring_frames = 5;
-  geometry.sink_frames = 1;
+  geometry.ring_frames = ring_frames;
+  geometry.sink_frames = sink_frames;
   geometry.full_length = false;
   geometry.kv_token_bytes = {96, 160};
   geometry.latent_bytes = 192;
@@ -33,121 +25,110 @@ Geometry small_rolling() {
   return geometry;
 }
 
-Geometry small_full_length(std::uint32_t chunks) {
-  Geometry geometry = small_rolling();
+Geometry full_length(std::uint32_t chunks) {
+  Geometry geometry = rolling(0, 0);
   geometry.full_length = true;
-  geometry.sink_frames = 0;
   geometry.ring_frames = chunks * geometry.frames_per_chunk;
   return geometry;
 }
 
-Id write_all(TraceBuilder& trace, TraceBuilder::Session session) {
-  const std::size_t chunks = session.actions.size();
-  const Id id = trace.open(std::move(session));
-  for (std::size_t i = 0; i < chunks; ++i) trace.generate(id);
-  return id;
+void one_piece(TraceBuilder& trace) { trace.trace().grant_bytes = trace.trace().segment_bytes; }
+
+Actions numbered(std::size_t chunks) {
+  Actions actions;
+  for (std::size_t i = 0; i < chunks; ++i) actions.push_back(std::to_string(i));
+  return actions;
 }
 
-Id resume_then_generate(TraceBuilder& trace, TraceBuilder::Session session, std::size_t chunks) {
-  const Id id = trace.open(std::move(session));
-  trace.resume(id);
-  for (std::size_t i = 0; i < chunks; ++i) trace.generate(id);
-  return id;
+Id write_all(TraceBuilder& trace, std::uint32_t geometry, const Actions& actions) {
+  const Id session = trace.open({.world = 1, .geometry = geometry, .actions = actions});
+  for (std::size_t i = 0; i < actions.size(); ++i) trace.generate(session);
+  return session;
 }
 
-// The layers of the real model and its ring: 7 frames, of which 3 are sink. Tokens and heads are scaled down.
-void abcd(TraceBuilder& trace) {
-  Geometry geometry;
-  geometry.n_layers = 40;
-  geometry.frames_per_chunk = 3;
-  geometry.frame_tokens = 2;
-  geometry.ring_frames = 7;
-  geometry.sink_frames = 3;
-  geometry.full_length = false;
-  geometry.kv_token_bytes = {128};
-  geometry.latent_bytes = 384;
-  geometry.timesteps = 4;
-  trace.trace().segment_bytes = 4ULL << 20;
-  trace.trace().grant_bytes = 1ULL << 20;
-  const std::uint32_t g = trace.geometry(geometry);
-  const Actions shared{"\"forward\"", "\"left\"", "\"forward\""};
-  const Actions forked{"\"forward\"", "\"left\"", "\"right\""};
-  trace.warm_up();
-  write_all(trace, {.world = 1, .geometry = g, .actions = shared});
-  resume_then_generate(trace, {.world = 1, .geometry = g, .actions = shared}, 0);
-  resume_then_generate(trace, {.world = 1, .geometry = g, .actions = forked}, 1);
-  write_all(trace, {.world = 1, .geometry = g, .actions = forked});
+Id resume_then_generate(TraceBuilder& trace, std::uint32_t geometry, const Actions& actions, std::size_t chunks) {
+  const Id session = trace.open({.world = 1, .geometry = geometry, .actions = actions});
+  trace.resume(session);
+  for (std::size_t i = 0; i < chunks; ++i) trace.generate(session);
+  return session;
 }
 
-void cold_write(TraceBuilder& trace) {
-  const std::uint32_t g = trace.geometry(small_rolling());
-  write_all(trace, {.world = 1, .geometry = g, .actions = {"0"}});
-}
+}  // namespace scenario
 
-void full_hit(TraceBuilder& trace) {
-  const std::uint32_t g = trace.geometry(small_full_length(2));
-  write_all(trace, {.world = 1, .geometry = g, .actions = {"0", "1"}});
-  resume_then_generate(trace, {.world = 1, .geometry = g, .actions = {"0", "1"}}, 0);
-}
-
-void fork(TraceBuilder& trace) {
-  const std::uint32_t g = trace.geometry(small_rolling());
-  write_all(trace, {.world = 1, .geometry = g, .actions = {"0", "1", "2"}});
-  resume_then_generate(trace, {.world = 1, .geometry = g, .actions = {"0", "1", "\"2\""}}, 1);
-}
-
-void rolled(TraceBuilder& trace) {
-  const std::uint32_t g = trace.geometry(small_rolling());
-  const Actions actions{"0", "1", "2", "3", "4", "5"};
-  write_all(trace, {.world = 1, .geometry = g, .actions = actions});
-  resume_then_generate(trace, {.world = 1, .geometry = g, .actions = actions}, 0);
-}
-
-void evict_then_resume(TraceBuilder& trace) {
-  const std::uint32_t g = trace.geometry(small_rolling());
-  const Actions actions{"0", "1", "2", "3"};
-  const Id writer = write_all(trace, {.world = 1, .geometry = g, .actions = actions});
-  trace.evict(writer, 3);
-  trace.store_evict_blob(writer, 2);
-  resume_then_generate(trace, {.world = 1, .geometry = g, .actions = actions}, 2);
-}
-
-void owner_restart(TraceBuilder& trace) {
-  const std::uint32_t g = trace.geometry(small_rolling());
-  const Actions actions{"0", "1"};
-  write_all(trace, {.world = 1, .geometry = g, .actions = actions});
-  trace.owner_restart();
-  // Within the settle bound of their commits, keys that are missing count as unsettled.
-  trace.pass_time(kSettleBound + kSecond);
-  resume_then_generate(trace, {.world = 1, .geometry = g, .actions = actions}, 2);
-  resume_then_generate(trace, {.world = 1, .geometry = g, .actions = actions}, 0);
-}
-
-void snapshot_restart(TraceBuilder& trace) {
-  const std::uint32_t g = trace.geometry(small_rolling());
-  write_all(trace, {.world = 1, .geometry = g, .actions = {"0", "1"}});
-  trace.snapshot();
-  write_all(trace, {.world = 1, .geometry = g, .actions = {"0", "2"}});
-  trace.restart();
-  resume_then_generate(trace, {.world = 1, .geometry = g, .actions = {"0", "1"}}, 0);
-  resume_then_generate(trace, {.world = 1, .geometry = g, .actions = {"0", "2"}}, 1);
-}
+namespace {
 
 struct Entry {
   Scenario scenario;
   void (*build)(TraceBuilder&);
 };
 
-constexpr std::array<Entry, 8> kEntries{{
-    {{"abcd", "A writes, B resumes all of it, C forks after two chunks, D is C cold; 37 output frames each"}, abcd},
-    {{"cold_write", "one session writes one chunk"}, cold_write},
-    {{"full_hit", "a second session resumes everything, in a full-length ring"}, full_hit},
-    {{"fork", "a second session resumes two chunks and then differs by an action's type only"}, fork},
-    {{"rolled", "a session resumes into a ring that has rolled several times"}, rolled},
-    {{"evict_then_resume", "one blob evicted, one lost by the store, then a resume and new chunks"}, evict_then_resume},
-    {{"owner_restart", "the owner restarts between a write and a resume"}, owner_restart},
-    {{"snapshot_restart", "the client dies after a snapshot and more writes, and resumes both"}, snapshot_restart},
-}};
+constexpr auto kEntries = std::to_array<Entry>({
+    {{"abcd", "A writes, B resumes it all, C forks after two chunks, D is C cold; 37 output frames each"},
+     scenario::abcd},
+
+    {{"cold_write", "one session writes one chunk"}, scenario::cold_write},
+    {{"one_size_write", "K, V and latent of one length, in a single put each"}, scenario::one_size_write},
+    {{"mixed_write", "values of three lengths in one put, one of them of 96 KiB"}, scenario::mixed_write},
+    {{"repeated_write", "a second session generates a chunk that is ready already"}, scenario::repeated_write},
+    {{"two_writers", "another writer has the node's keys, then it is ours to write"}, scenario::two_writers},
+    {{"key_in_flight", "a key exists that nobody can read yet"}, scenario::key_in_flight},
+    {{"adopted_leftover", "a put's outcome was unknown; a later put finds all its keys, and adopts them"},
+     scenario::adopted_leftover},
+    {{"leftovers", "the second group of a put fails: what the first one stored is removed"}, scenario::leftovers},
+    {{"leftovers_repeated", "the same, and the removals find nothing yet: they are repeated"},
+     scenario::leftovers_repeated},
+    {{"failed_copy", "a batch is submitted in part, a wait fails once; the plans are aborted"}, scenario::failed_copy},
+    {{"stuck_copy", "no wait succeeds: the plans are quarantined, and let go later"}, scenario::stuck_copy},
+    {{"dead_context", "the device context dies during a put; only its tear-down ends the quarantine"},
+     scenario::dead_context},
+    {{"old_plan", "a wait outlasts the plan's age limit, another one the owner's time-out"}, scenario::old_plan},
+    {{"lost_reservation", "the answer of a put's start is lost; its keys come back after the time-out"},
+     scenario::lost_reservation},
+    {{"no_free_slots", "a put finds the segment full, of values that nobody evicts"}, scenario::no_free_slots},
+    {{"memory_tier", "the generic tier store: write, resume, evict, resume"}, scenario::memory_tier},
+
+    {{"full_hit", "a second session resumes everything, in a full-length ring"}, scenario::full_hit},
+    {{"two_of_three", "two of three chunks are there: they are resumed, and the third is written"},
+     scenario::two_of_three},
+    {{"fork", "a second session resumes two chunks and then differs by an action's type only"}, scenario::fork},
+    {{"full_length_ring", "a full-length ring is resumed half full, and filled"}, scenario::full_length_ring},
+    {{"ring_exactly_full", "the frames resumed are exactly those of the ring"}, scenario::ring_exactly_full},
+    {{"rolled", "a session resumes into a ring that has just rolled"}, scenario::rolled},
+    {{"deep_rolled", "a session resumes into a ring that has rolled several times"}, scenario::deep_rolled},
+    {{"wide_sink", "a sink of three frames, chunks of two"}, scenario::wide_sink},
+    {{"window_minus_one", "a chunk less than a window is resumed"}, scenario::window_minus_one},
+    {{"window_exact", "exactly a window is resumed"}, scenario::window_exact},
+    {{"window_plus_one", "a chunk more than a window is resumed"}, scenario::window_plus_one},
+    {{"large_values", "values of 96 KiB are written and resumed"}, scenario::large_values},
+    {{"not_yet_routed", "a chunk is resumed and evicted before the master has its routes"}, scenario::not_yet_routed},
+    {{"break_even", "a short prefix is refused, a longer one resumed"}, scenario::break_even},
+    {{"mistaken_layout", "a caller's layout is not what its world was stored with"}, scenario::mistaken_layout},
+
+    {{"evict_then_resume", "one blob evicted, one lost by the store, then a resume and new chunks"},
+     scenario::evict_then_resume},
+    {{"evict_held", "evictions of a pinned and of a referenced blob are refused"}, scenario::evict_held},
+    {{"evict_failed", "a removal fails: the blob is not served, and evicted later"}, scenario::evict_failed},
+    {{"evict_early", "evicted so soon that the removals find nothing, and are repeated"}, scenario::evict_early},
+    {{"make_room", "a put under pressure evicts first"}, scenario::make_room},
+    {{"store_evicts_latent", "the store loses a latent whose blob is there"}, scenario::store_evicts_latent},
+    {{"store_evicts_between", "the store evicts a value between the start of a get and its transfer"},
+     scenario::store_evicts_between},
+    {{"handle_times_out", "a get's transfer comes after its handle's time-out"}, scenario::handle_times_out},
+    {{"restart_during_put", "the owner restarts with a plan open"}, scenario::restart_during_put},
+    {{"restart_before_wait", "the owner restarts between a commit and its wait"}, scenario::restart_before_wait},
+    {{"restart_during_get", "the owner restarts between the start of a get and its transfer"},
+     scenario::restart_during_get},
+    {{"owner_restart", "the owner restarts between a write and a resume"}, scenario::owner_restart},
+    {{"warm_up", "a segment of two pieces, mapped twice, is registered before the first put"}, scenario::warm_up},
+    {{"registration_refused", "no memory at the second piece: rolled back; then the second mapping is refused"},
+     scenario::registration_refused},
+    {{"registered_by_others", "somebody registered the whole segment, then a part of the next one"},
+     scenario::registered_by_others},
+    {{"snapshot_restart", "the client dies after a snapshot and more writes, and resumes both"},
+     scenario::snapshot_restart},
+    {{"torn_snapshot", "the snapshot is read short: it is refused, and the next one is whole"},
+     scenario::torn_snapshot},
+});
 
 constexpr auto kScenarios = [] {
   std::array<Scenario, kEntries.size()> all{};

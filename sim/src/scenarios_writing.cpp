@@ -1,0 +1,225 @@
+// Scenarios of puts: what is written, refused, in doubt, left over.
+#include "scenario_parts.hpp"
+
+namespace holdfast::sim::scenario {
+namespace {
+
+constexpr std::uint32_t kLargeBytes = 96 << 10;
+
+// The latent's put comes first; the values' follows, a plan for each of their two lengths.
+constexpr std::uint32_t kLatentPut = 0;
+constexpr std::uint32_t kFirstGroup = 1;
+constexpr std::uint32_t kSecondGroup = 2;
+
+}  // namespace
+
+// The layers of the real model and its ring: 7 frames, of which 3 are sink. Tokens and heads are scaled down.
+void abcd(TraceBuilder& trace) {
+  Geometry geometry;
+  geometry.n_layers = 40;
+  geometry.frames_per_chunk = 3;
+  geometry.frame_tokens = 2;
+  geometry.ring_frames = 7;
+  geometry.sink_frames = 3;
+  geometry.full_length = false;
+  geometry.kv_token_bytes = {128};
+  geometry.latent_bytes = 384;
+  geometry.timesteps = 4;
+  trace.trace().segment_bytes = 4ULL << 20;
+  trace.trace().grant_bytes = 1ULL << 20;
+  const std::uint32_t g = trace.geometry(geometry);
+  const Actions shared{"\"forward\"", "\"left\"", "\"forward\""};
+  const Actions forked{"\"forward\"", "\"left\"", "\"right\""};
+  trace.warm_up();
+  write_all(trace, g, shared);
+  resume_then_generate(trace, g, shared, 0);
+  resume_then_generate(trace, g, forked, 1);
+  write_all(trace, g, forked);
+}
+
+void cold_write(TraceBuilder& trace) {
+  one_piece(trace);
+  write_all(trace, trace.geometry(rolling(5, 1)), numbered(1));
+}
+
+void one_size_write(TraceBuilder& trace) {
+  one_piece(trace);
+  Geometry geometry = rolling(5, 1);
+  geometry.kv_token_bytes = {48};
+  geometry.latent_bytes = 192;
+  write_all(trace, trace.geometry(geometry), numbered(1));
+}
+
+void mixed_write(TraceBuilder& trace) {
+  // A grant for each of the slot sizes.
+  trace.trace().segment_bytes = 3 * trace.trace().grant_bytes;
+  Geometry geometry = full_length(1);
+  geometry.frames_per_chunk = 1;
+  geometry.frame_tokens = 1;
+  geometry.ring_frames = 1;
+  geometry.kv_token_bytes = {64, 5000, kLargeBytes};
+  const std::uint32_t g = trace.geometry(geometry);
+  write_all(trace, g, numbered(1));
+  resume_then_generate(trace, g, numbered(1), 0);
+}
+
+void repeated_write(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(5, 1));
+  write_all(trace, g, numbered(1));
+  write_all(trace, g, numbered(1));
+}
+
+void two_writers(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(5, 1));
+  const Id first = trace.open({.world = 1, .geometry = g, .actions = numbered(2)});
+  const Id second = trace.open({.world = 1, .geometry = g, .actions = numbered(2)});
+  const Id refused = trace.generate(first);
+  trace.fault({refused, Call::local_fast_put_start, kLatentPut, FaultKind::before,
+               code_of(FluxonErrc::key_being_written), 0, false});
+  trace.fault({refused, Call::local_fast_put_start, kSecondGroup, FaultKind::before,
+               code_of(FluxonErrc::key_being_written), 0, false});
+  trace.generate(second);
+  trace.generate(first);
+  trace.generate(second);
+}
+
+void key_in_flight(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(5, 1));
+  const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(1)});
+  trace.fault({trace.generate(session), Call::local_fast_put_start, kFirstGroup, FaultKind::before,
+               code_of(FluxonErrc::key_already_exists), 0, false});
+  trace.pass_time(kSettled);
+  trace.pump();
+  write_all(trace, g, numbered(1));
+}
+
+void adopted_leftover(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(5, 1));
+  const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(1)});
+  const Id doubtful = trace.generate(session);
+  for (const std::uint32_t put : {kFirstGroup, kSecondGroup}) {
+    trace.fault({doubtful, Call::commit_wait, put, FaultKind::lost, code_of(CommitCode::timeout), 0, false});
+  }
+  write_all(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  write_all(trace, g, numbered(1));
+}
+
+namespace {
+
+Id fail_second_group(TraceBuilder& trace, std::uint32_t geometry) {
+  const Id step = trace.generate(trace.open({.world = 1, .geometry = geometry, .actions = numbered(1)}));
+  trace.fault(
+      {step, Call::commit_wait, kSecondGroup, FaultKind::before, code_of(CommitCode::reservation_gone), 0, false});
+  return step;
+}
+
+}  // namespace
+
+void leftovers(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(5, 1));
+  const Id step = fail_second_group(trace, g);
+  // Routed at once, or the removals would find nothing.
+  trace.choice({step, Call::local_fast_put_commit, kFirstGroup, ChoiceKind::route_after, 0});
+  write_all(trace, g, numbered(1));
+}
+
+void leftovers_repeated(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(5, 1));
+  const Id step = fail_second_group(trace, g);
+  trace.choice({step, Call::local_fast_put_commit, kFirstGroup, ChoiceKind::route_after,
+                static_cast<std::uint64_t>(5 * kSecond)});
+  trace.pass_time(kSettled);
+  trace.pump();
+  write_all(trace, g, numbered(1));
+}
+
+void failed_copy(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(5, 1));
+  const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(2)});
+  constexpr std::uint64_t kSomeCopies = 1;
+  const Id partly = trace.generate(session);
+  trace.fault({partly, Call::copy_batch, 1, FaultKind::part, code_of(CudaErrc::launch_failure), kSomeCopies, false});
+  const Id unwaited = trace.generate(session);
+  trace.fault({unwaited, Call::stream_synchronize, 1, FaultKind::before, code_of(CudaErrc::launch_failure), 0, false});
+  write_all(trace, g, numbered(2));
+}
+
+void stuck_copy(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(5, 1));
+  const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(1)});
+  trace.fault({trace.generate(session), Call::stream_synchronize, 1, FaultKind::before,
+               code_of(CudaErrc::launch_failure), 0, true});
+  write_all(trace, g, numbered(1));
+  trace.pump();
+  write_all(trace, g, numbered(1));
+}
+
+void dead_context(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(5, 1));
+  const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(1)});
+  trace.fault({trace.generate(session), Call::stream_synchronize, 1, FaultKind::before,
+               code_of(CudaErrc::illegal_address), 0, false});
+  trace.pump();
+  resume_then_generate(trace, g, numbered(1), 0);
+}
+
+void old_plan(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(5, 1));
+  const auto generate_slowly = [&](std::uint32_t wait, Nanos late_ns) {
+    const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(1)});
+    trace.fault({trace.generate(session), Call::stream_synchronize, wait, FaultKind::late, 0,
+                 static_cast<std::uint64_t>(late_ns), false});
+  };
+  generate_slowly(1, kPlanTimeout - 5 * kMinute);
+  // The latent is there by now, so the wait for the values is the first.
+  generate_slowly(0, kPlanTimeout + kMinute);
+  write_all(trace, g, numbered(1));
+}
+
+void lost_reservation(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(5, 1));
+  const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(1)});
+  trace.fault({trace.generate(session), Call::local_fast_put_start, kSecondGroup, FaultKind::lost,
+               code_of(FluxonErrc::network), 0, false});
+  write_all(trace, g, numbered(1));
+  trace.pass_time(kPlanTimeout + kMinute);
+  write_all(trace, g, numbered(1));
+}
+
+void no_free_slots(TraceBuilder& trace) {
+  // Room for one chunk, a latent and four values, and for one latent more.
+  trace.trace().segment_bytes = 6 * kSlotAlignment;
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(4, 0));
+  const Id session = write_all(trace, g, numbered(2));
+  trace.pass_time(kSettled);
+  trace.evict(session, 0);
+  trace.pump();
+  write_all(trace, g, numbered(1));
+}
+
+void memory_tier(TraceBuilder& trace) {
+  trace.trace().in_memory_store = true;
+  const std::uint32_t g = trace.geometry(rolling(4, 0));
+  const Id session = write_all(trace, g, numbered(2));
+  resume_then_generate(trace, g, numbered(2), 0);
+  trace.evict(session, 1);
+  resume_then_generate(trace, g, numbered(2), 1);
+  trace.snapshot();
+  trace.restart();
+  resume_then_generate(trace, g, numbered(2), 1);
+}
+
+}  // namespace holdfast::sim::scenario

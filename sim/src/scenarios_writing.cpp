@@ -124,8 +124,9 @@ void leftovers(TraceBuilder& trace) {
   one_piece(trace);
   const std::uint32_t g = trace.geometry(rolling(5, 1));
   const Id step = fail_second_group(trace, g);
-  // Routed at once, or the removals would find nothing.
-  trace.choice({step, Call::local_fast_put_commit, kFirstGroup, ChoiceKind::route_after, 0});
+  // By then the first group has its routes, or the removals would find nothing.
+  trace.choice(
+      {step, Call::local_fast_put_commit, kSecondGroup, ChoiceKind::answer_after, static_cast<std::uint64_t>(kSecond)});
   write_all(trace, g, numbered(1));
 }
 

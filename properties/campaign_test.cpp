@@ -251,6 +251,23 @@ TEST(Campaign, StopsAtTheSameSeedWhateverTheNumberOfJobs) {
   }
 }
 
+TEST(Campaign, StopsAtTheFirstViolationOfAnInvariantThatItIsAskedToStopAt) {
+  CampaignOptions options = options_of({.seeds = {2, 40}});
+  options.stop_at = Invariant::ready_after_commit;
+  const CampaignResult result = outcome(options, {kBreaksPromise, kAborts});
+  EXPECT_THAT(seeds_of(result.failures), ElementsAre(kBreaksPromise));
+  EXPECT_EQ(result.seeds_run, kBreaksPromise - 1);
+  EXPECT_THAT(result.stopped, HasSubstr("ready-after-commit"));
+}
+
+TEST(Campaign, AnInvariantThatIsNotViolatedStopsNothing) {
+  CampaignOptions options = options_of({});
+  options.stop_at = Invariant::pinned_stays;
+  const CampaignResult result = outcome(options, {kBreaksPromise, kAborts});
+  EXPECT_THAT(seeds_of(result.failures), ElementsAre(kBreaksPromise, kAborts));
+  EXPECT_EQ(result.seeds_run, 40U);
+}
+
 TEST(Campaign, ARunThatDiffersWhenPerturbedEndsItAndNamesTheFirstEventThatDiffers) {
   CampaignOptions options = options_of({});
   options.recheck = {1, 1};

@@ -191,6 +191,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"run", "--out", "out", "--backend", "faek"}, "no backend 'faek'; did you mean 'fake'"},
         BadUsage{{"run", "--backend", "plugin:missing.so"}, "missing.so"},
         BadUsage{{"run", "--out", "out", "--disable", "one-terminl"}, "did you mean 'one-terminal'"},
+        BadUsage{{"run", "--out", "out", "--stop-at", "one-terminl"}, "did you mean 'one-terminal'"},
+        BadUsage{{"run", "--out", "out", "--stop-at", "any", "--keep-going"}, "--keep-going exclude each other"},
         BadUsage{{"run", "--seeds", "1", "--out", "/dev/null/x"}, "--out"},
         BadUsage{{"replay"}, "wants a trace FILE, or --seed N"}, BadUsage{{"replay", "a", "b"}, "takes one FILE"},
         BadUsage{{"replay", "missing.json"}, "missing.json"}, BadUsage{{"replay", "/"}, "no regular file"},

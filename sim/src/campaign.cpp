@@ -422,6 +422,8 @@ class Campaign {
         stop_at(seed, fmt::format("seed {} went another way when it was run again", seed));
       } else if (options_.failed_seeds_max > 0 && failed_seeds_ >= options_.failed_seeds_max) {
         stop_at(seed, fmt::format("{} seeds failed; --keep-going runs them all", failed_seeds_));
+      } else if (options_.stop_at && result_.violated[static_cast<std::size_t>(*options_.stop_at)] > 0) {
+        stop_at(seed, fmt::format("{} was violated, as --stop-at asks", name_of(*options_.stop_at)));
       }
     }
   }

@@ -53,6 +53,14 @@ void remove_old_traces(const std::string& directory) {
   }
 }
 
+Result<Invariant> invariant_of(const std::string& option, const std::string& name) {
+  if (const auto invariant = invariant_named(name)) return *invariant;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kInvariantCount; ++i) names.emplace_back(name_of(static_cast<Invariant>(i)));
+  return refusal(option, fmt::format("there is no invariant '{}'{} (holdfast list invariants)", printable(name),
+                                     did_you_mean(name, names)));
+}
+
 constexpr std::size_t kTracesMax = 100;
 
 }  // namespace
@@ -128,21 +136,37 @@ OptionSpec disable_option() {
           "switch a check off; may be repeated. The report says so, and nothing else of that invariant"};
 }
 OptionSpec out_option() { return {"out", OptionSpec::Kind::value, "DIR", std::string(kOutHelp)}; }
+OptionSpec keep_going_option() {
+  return {"keep-going", OptionSpec::Kind::flag, "", "do not stop when 10 seeds have failed"};
+}
+OptionSpec stop_at_option() {
+  return {"stop-at", OptionSpec::Kind::value, "INVARIANT",
+          "stop at the first violation of INVARIANT, however many seeds have failed otherwise; 'any' stops at the "
+          "first failure of any kind"};
+}
 OptionSpec quiet_option() { return {"quiet", OptionSpec::Kind::flag, "", "no progress on standard error"}; }
 OptionSpec hang_limit_option() {
   return {"hang-limit", OptionSpec::Kind::value, "TIME", "real time after which one run counts as hung (default 60s)"};
 }
 
+Status stop_as_asked(const Arguments& arguments, CampaignOptions& options) {
+  if (arguments.has("keep-going")) options.failed_seeds_max = 0;
+  const auto name = arguments.value("stop-at");
+  if (!name) return {};
+  if (arguments.has("keep-going")) return refusal("--stop-at", "and --keep-going exclude each other; leave one out");
+  options.failed_seeds_max = *name == "any" ? 1 : 0;
+  if (*name == "any") return {};
+  auto invariant = invariant_of("--stop-at", *name);
+  if (!invariant) return invariant.error();
+  options.stop_at = *invariant;
+  return {};
+}
+
 Result<std::vector<Invariant>> disabled_of(const Arguments& arguments) {
   std::vector<Invariant> disabled;
   for (const std::string& name : arguments.values("disable")) {
-    const auto invariant = invariant_named(name);
-    if (!invariant) {
-      std::vector<std::string> names;
-      for (std::size_t i = 0; i < kInvariantCount; ++i) names.emplace_back(name_of(static_cast<Invariant>(i)));
-      return refusal("--disable", fmt::format("there is no invariant '{}'{} (holdfast list invariants)",
-                                              printable(name), did_you_mean(name, names)));
-    }
+    auto invariant = invariant_of("--disable", name);
+    if (!invariant) return invariant.error();
     if (std::find(disabled.begin(), disabled.end(), *invariant) == disabled.end()) disabled.push_back(*invariant);
   }
   return disabled;

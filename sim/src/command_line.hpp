@@ -66,10 +66,14 @@ inline constexpr std::string_view kOutHelp =
     "write report.json, report.html, junit.xml and failures/SEED.trace.json to DIR";
 OptionSpec disable_option();
 OptionSpec out_option();
+OptionSpec keep_going_option();
+OptionSpec stop_at_option();
 OptionSpec quiet_option();
 OptionSpec hang_limit_option();
 Result<std::vector<Invariant>> disabled_of(const Arguments& arguments);
 Result<Nanos> hang_limit_of(const Arguments& arguments, Nanos otherwise_ns = kMinute);
+// Sets what ends the campaign early, by --keep-going and --stop-at.
+Status stop_as_asked(const Arguments& arguments, CampaignOptions& options);
 // " --disable X" for each.
 std::string disable_words(const std::vector<Invariant>& disabled);
 

@@ -46,7 +46,8 @@ CommandSpec spec() {
       {"backend", Kind::value, "NAME", "fake (default), cuda, or plugin:FILE"},
       {"require-device", Kind::flag, "", "fail with status 3, instead of 77, when the backend cannot be used"},
       out_option(),
-      {"keep-going", Kind::flag, "", "do not stop when 10 seeds have failed"},
+      keep_going_option(),
+      stop_at_option(),
       {"require-marks", Kind::flag, "", "fail when a mark that is not rare was never reached (holdfast list marks)"},
       {"recheck", Kind::value, "SHARE",
        "share of the seeds run twice, the second time perturbed; their event logs must be equal (default 1/20)"},
@@ -127,7 +128,7 @@ Result<CampaignJob> job_of(const Arguments& arguments) {
     if (!budget) return budget.error();
     job.options.time_budget_ns = *budget;
   }
-  if (arguments.has("keep-going")) job.options.failed_seeds_max = 0;
+  if (auto status = stop_as_asked(arguments, job.options); !status) return status.error();
   return job;
 }
 
@@ -136,6 +137,7 @@ std::string option_words(const Arguments& arguments, const Report& report) {
   if (const auto share = arguments.value("recheck")) words += " --recheck " + shell_word(*share);
   if (report.marks_required) words += " --require-marks";
   if (arguments.has("keep-going")) words += " --keep-going";
+  if (const auto name = arguments.value("stop-at")) words += " --stop-at " + shell_word(*name);
   return words + disable_words(report.disabled);
 }
 

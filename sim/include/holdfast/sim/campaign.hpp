@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct CampaignOptions {
   Share recheck{1, 20};                    // share of the seeds that are run again, perturbed
   std::uint64_t recheck_perturbation = 1;  // see perturbation_numbered
   std::uint64_t failed_seeds_max = 10;     // stop when so many have failed; 0 = never
+  std::optional<Invariant> stop_at;        // stop when this one has been violated
   std::uint64_t perturbation = 0;          // of the first run
   RunOptions run;                          // of the first run; `on_step` is called in the worker
   bool keep_results = false;               // give back each seed's whole result

@@ -1,0 +1,118 @@
+"""Runs the program, and reads what it reports."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from dataclasses import dataclass, field
+
+HANG_LIMIT_S = 10  # of one case
+RUN_LIMIT_S = 1800  # of anything
+
+
+@dataclass
+class Ended:
+    status: int  # negative: the signal that ended it
+    text: str
+    cpu_s: float
+    timed_out: bool
+
+
+def run(words, limit_s=RUN_LIMIT_S, environment=None):
+    """Runs a program and its children, all of them ended at the limit."""
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          start_new_session=True, env={**os.environ, **(environment or {})}) as process:
+        expired = threading.Event()
+
+        def end():
+            expired.set()
+            os.killpg(process.pid, signal.SIGKILL)
+
+        timer = threading.Timer(limit_s, end)
+        timer.start()
+        text = process.stdout.read().decode(errors="replace")
+        _, status, usage = os.wait4(process.pid, 0)
+        timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return Ended(process.returncode, text, usage.ru_utime + usage.ru_stime, expired.is_set())
+
+
+@dataclass
+class Catch:
+    """A campaign that stopped at the first violation of an invariant, or did not find one."""
+    ended: Ended
+    reported: bool = False
+    case: int = 0  # the seed, or the number in the sweep; 0 = not caught
+    cases: int = 0  # run until then
+    others: list = field(default_factory=list)  # what else was violated, or happened, on the way: "name count"
+    crashes: int = 0  # cases that ended their process, or did not end
+    trace: str = ""
+
+
+class Program:
+    """A `holdfast` program."""
+
+    def __init__(self, path, work):
+        self.path, self.work = path, work
+
+    def knows(self, *words):
+        return run([self.path, *words]).status == 0
+
+    def profiles(self):
+        return run([self.path, "list", "profiles"]).text.split()
+
+    def campaign(self, words, name):
+        out = os.path.join(self.work, name)
+        shutil.rmtree(out, ignore_errors=True)
+        ended = run([self.path, *words, "--jobs", "1", "--recheck", "0", "--quiet", "--hang-limit",
+                     f"{HANG_LIMIT_S}s", "--out", out])
+        with open(out + ".log", "w", encoding="utf-8") as log:
+            log.write(ended.text)
+        try:
+            with open(os.path.join(out, "report.json"), encoding="utf-8") as file:
+                return ended, json.load(file), out
+        except OSError:
+            return ended, None, out
+
+    def first_catch(self, command, cases, invariant, name):
+        """`command` with `cases` (["--seeds", "1-9"]; empty = all) until the first violation of `invariant`."""
+        ended, report, _ = self.campaign([*command, *cases, "--stop-at", invariant], name)
+        catch = Catch(ended)
+        if report is None:
+            return catch
+        catch.reported = True
+        catch.cases = report["seeds"]["run"]
+        violated = {key: told["violated"] for key, told in report["invariants"].items() if told["violated"] > 0}
+        for entry in report["violations"]:
+            if entry["invariant"] not in report["invariants"]:
+                violated[entry["invariant"]] = violated.get(entry["invariant"], 0) + 1
+                catch.crashes += 1
+        catch.others = [f"{key} {count}" for key, count in sorted(violated.items()) if key != invariant]
+        if invariant not in violated:
+            return catch
+        catch.case = report["seeds"]["first"] + catch.cases - 1
+        # That one again, by itself: a report lists only so many failures, and keeps fewer traces.
+        option = cases[0] if cases else "--cases"
+        again, report, out = self.campaign([*command, option, f"{catch.case}-{catch.case}"], name + "-first")
+        catch.ended = again
+        for entry in report["violations"] if report else []:
+            if entry["trace"] and os.path.exists(os.path.join(out, entry["trace"])):
+                catch.trace = os.path.join(out, entry["trace"])
+        return catch
+
+    def replay(self, trace, disabled):
+        """The exit status, and the invariants that the trace violates."""
+        ended = run([self.path, "replay", trace, "--hang-limit", f"{HANG_LIMIT_S}s",
+                     *(word for name in disabled for word in ("--disable", name))])
+        rows = re.findall(r"^([a-z-]+) +[\d,]+ +([\d,]+)$", ended.text, re.MULTILINE)
+        return ended.status, [name for name, count in rows if count != "0"]
+
+    def shrunk_steps(self, trace):
+        """How many steps the shrunk trace has; None where it cannot be had."""
+        out = trace + ".shrunk"
+        if run([self.path, "shrink", trace, "--out", out]).status not in (0, 1) or not os.path.exists(out):
+            return None
+        with open(out, encoding="utf-8") as file:
+            return len(json.load(file)["steps"])

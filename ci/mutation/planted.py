@@ -1,0 +1,148 @@
+"""The planted bugs of properties/mutants/: each is applied to a copy, built and must be caught by what it names."""
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+
+from build import BuildError
+from campaign import Program, run
+
+SEEDS_MAX = 20000
+TEST_LIMIT_S = 300
+OFF_ROUNDS_MAX = 8
+
+# Verdicts. Those from BROKEN on say that the patch, or the run, is no good, whatever the checks are.
+CAUGHT = "caught"
+MISSED = "NOT CAUGHT"
+CRASHED = "CAUGHT ONLY BY A CRASH"
+SEEN = "SEEN WITH THE CHECKS OFF"
+NOT_APPLIED = "THE PATCH DOES NOT APPLY"
+NOT_COMPILED = "DOES NOT COMPILE"
+BROKEN = "BROKEN"
+MISSED_VERDICTS = (MISSED, CRASHED, SEEN)
+
+
+@dataclass
+class Mutant:
+    name: str
+    patch: str
+    invariant: str = ""
+    tests: str = ""  # a filter of the test program
+    files: list = field(default_factory=list)
+
+
+@dataclass
+class Outcome:
+    mutant: Mutant
+    verdict: str
+    by: str = "-"  # what caught it
+    first: str = "-"  # the first case that did
+    cases: str = "-"  # run until then
+    others: str = "-"
+    off: str = "-"  # with the check off
+    board: dict = field(default_factory=dict)  # strategy -> Score
+
+
+def read_mutant(patch):
+    with open(patch, encoding="utf-8") as file:
+        text = file.read()
+    mutant = Mutant(os.path.basename(patch).removesuffix(".patch"), patch)
+    for key, value in re.findall(r"^(invariant|caught by): *(.*?) *$", text.split("\n--- ")[0], re.MULTILINE):
+        if key == "invariant":
+            mutant.invariant = value
+        else:
+            mutant.tests = value
+    mutant.files = re.findall(r"^\+\+\+ b/(\S+)", text, re.MULTILINE)
+    return mutant
+
+
+class Prover:
+    """Proves mutants against one build; `work` is its to write in."""
+
+    def __init__(self, root, build, work, options):
+        self.root, self.build, self.work, self.options = root, build, work, options
+
+    def prove(self, mutant):
+        folder = os.path.join(self.work, mutant.name)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(os.path.join(folder, "built"))
+        source = os.path.join(folder, "source")
+        if bool(mutant.invariant) == bool(mutant.tests) or not mutant.files:
+            return Outcome(mutant, BROKEN, by="names no invariant, and no tests", )
+        for top in {file.split("/")[0] for file in mutant.files}:
+            shutil.copytree(os.path.join(self.root, top), os.path.join(source, top))
+        with open(mutant.patch, encoding="utf-8") as file, open(os.path.join(folder, "patch.log"), "w") as log:
+            applied = subprocess.run(["patch", "-p1", "-F0", "-s", "--no-backup-if-mismatch", "-d", source], stdin=file,
+                                     stdout=log, stderr=log, check=False)
+        if applied.returncode != 0:
+            return Outcome(mutant, NOT_APPLIED)
+        program = "holdfast" if mutant.invariant else "properties/holdfast_tests"
+        if mutant.tests and (why := self._passes_without(mutant)):
+            return Outcome(mutant, BROKEN, by=why)
+        try:
+            path = self.build.compile(source, mutant.files, os.path.join(folder, "built"), program)
+        except BuildError as error:
+            with open(os.path.join(folder, "compile.log"), "w", encoding="utf-8") as log:
+                log.write(str(error))
+            return Outcome(mutant, NOT_COMPILED)
+        outcome = self._campaigns(mutant, Program(path, folder)) if mutant.invariant else self._tests(mutant, path)
+        shutil.rmtree(os.path.join(folder, "built"))
+        return outcome
+
+    def _passes_without(self, mutant):
+        """Why the tests that the mutant names say nothing about it; None where they do."""
+        program = self.build.path("properties/holdfast_tests")
+        ended = run([program, "--gtest_filter=" + mutant.tests], TEST_LIMIT_S)
+        if ended.status != 0:
+            return "these tests fail without the bug, too"
+        return None if re.search(r"^\[  PASSED  \] [1-9]", ended.text, re.MULTILINE) else "names no test"
+
+    def _tests(self, mutant, path):
+        ended = run([path, "--gtest_filter=" + mutant.tests], TEST_LIMIT_S)
+        failed = re.findall(r"^\[  FAILED  \] (\S+?),? .*\(\d+ ms\)$", ended.text, re.MULTILINE)
+        outcome = Outcome(mutant, MISSED, by=mutant.tests, off="-")
+        if ended.status == 1 and failed:
+            outcome.verdict, outcome.first, outcome.cases = CAUGHT, failed[0], str(len(failed))
+        elif ended.status != 0:
+            outcome.verdict = CRASHED
+        return outcome
+
+    def _campaigns(self, mutant, program):
+        catch, by, crashes = None, "run", 0
+        for command, cases in (("run", ["--seeds", self.options.seeds]), ("sweep", [])):
+            if command == "sweep" and not self.options.sweep:
+                break
+            catch = program.first_catch([command], cases, mutant.invariant, command)
+            if not catch.reported:
+                return Outcome(mutant, BROKEN, by=f"holdfast {command}: exit status {catch.ended.status}")
+            by, crashes = command, crashes + catch.crashes
+            if catch.case:
+                break
+        outcome = Outcome(mutant, MISSED, mutant.invariant, others=", ".join(catch.others) or "-")
+        if not catch.case:
+            outcome.verdict = CRASHED if crashes else MISSED
+            return outcome
+        outcome.first, outcome.cases = f"{by} {catch.case}", str(catch.cases)
+        # What a failure is told by: the exit status, the report and the trace.
+        if catch.ended.status != 1 or not catch.trace:
+            outcome.verdict = BROKEN
+            outcome.off = f"exit status {catch.ended.status}, {'a' if catch.trace else 'no'} trace"
+            return outcome
+        outcome.off, clean = self._switched_off(mutant, program, catch.trace)
+        outcome.verdict = CAUGHT if clean else SEEN
+        if self.options.score:
+            self.options.score(outcome, program, by, catch)
+        return outcome
+
+    def _switched_off(self, mutant, program, trace):
+        """The invariant by itself first; then, as long as others see the bug, those as well."""
+        disabled, tripped = [], [mutant.invariant]
+        for _ in range(OFF_ROUNDS_MAX):
+            disabled += tripped
+            status, tripped = program.replay(trace, disabled)
+            if status == 0:
+                return "clean" if len(disabled) == 1 else f"clean, with {', '.join(disabled[1:])} off too", True
+            if not tripped:
+                return f"exit status {status}, nothing violated", False
+        return f"NOT CLEAN: {', '.join(tripped)}", False

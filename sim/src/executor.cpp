@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "executor_impl.hpp"
+#include "holdfast/sim/lies.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -133,6 +134,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   told.clear();
   last_errors.clear();
   undecided_at_death = false;
+  hostile = is_hostile(run_trace);
   result = {};
 
   system_options = {};

@@ -279,6 +279,7 @@ void Injector::Impl::die(const FaultPoint& point) {
 
 void Injector::Impl::end_client() {
   dead = true;
+  due_lie = nullptr;
   strangers.clear();
   owner.client_died();
   device.client_died();

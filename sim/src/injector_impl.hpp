@@ -81,6 +81,7 @@ struct Injector::Impl {
   void load(const Trace& trace);
   void begin_step() {
     fired.clear();
+    due_lie = nullptr;
     entered_ = false;
   }
   void reset();

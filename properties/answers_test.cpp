@@ -66,8 +66,8 @@ TEST(Answers, CountsOfAGetThatAgreeAreTaken) {
 }
 
 TEST(Answers, CountsOfAGetThatContradictEachOtherAreRefused) {
-  for (const GetStart& bad : {start(5, 4, 2, false), start(3, 4, 2, false), start(3, 2, 3, false),
-                              start(3, 2, 1, true), start(4, 4, 2, false), start(4, 2, 1, true)}) {
+  for (const GetStart& bad : {start(5, 4, 2, false), start(3, 4, 2, false), start(3, 2, 3, false), start(3, 2, 1, true),
+                              start(4, 4, 2, false), start(4, 2, 1, true)}) {
     const Status status = check_get_start(bad, 4, 2);
     ASSERT_FALSE(status);
     EXPECT_TRUE(status.error().is(Errc::bad_answer)) << to_string(status.error());

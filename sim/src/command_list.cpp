@@ -7,6 +7,7 @@
 
 #include "command_line.hpp"
 #include "holdfast/sim/generator.hpp"
+#include "holdfast/sim/lies.hpp"
 #include "holdfast/sim/scenarios.hpp"
 #include "holdfast/sim/text.hpp"
 
@@ -38,7 +39,13 @@ std::string faults_list() {
     if (cell.state == CallState::any || !seen.emplace(cell.fault.call, cell.state).second) continue;
     states.add({std::string(name_of(cell.fault.call)), std::string(name_of(cell.state))});
   }
-  return fmt::format("{}\n{}\n{} faults, {} cells of a call, a kind, a code and a state\n", table.text(), states.text(),
+  Table lies({Align::left, Align::right, Align::left});
+  lies.add({"lie of the hostile profile about", "code", ""});
+  for (const LegalLie& lie : legal_lies()) {
+    lies.add({std::string(name_of(lie.call)), std::to_string(static_cast<std::int32_t>(lie.lie)),
+              std::string(lie.note)});
+  }
+  return fmt::format("{}\n{}\n{}\n{} faults, {} cells of a call, a kind, a code and a state\n", table.text(), states.text(), lies.text(),
                      legal_faults().size(), kLegalCellCount);
 }
 

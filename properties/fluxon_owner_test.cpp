@@ -191,7 +191,7 @@ TEST_F(OwnerTest, ThereIsRoomAsLongAsAPutWouldNotWait) {
 
 TEST_F(OwnerTest, ALiveHandleTellsWhatItCanTransfer) {
   store_and_route({"1", "2"});
-  const GetHandle handle = look({"1", "2", "3"}).handle;
+  const GetHandle handle = look({"1", "2", "3"}, {1, 1, 1}).handle;
   EXPECT_EQ(owner.transferable(handle), 2U);
   EXPECT_TRUE(owner.cancel_get_transfer(handle).has_value());
   EXPECT_EQ(owner.transferable(handle), std::nullopt);

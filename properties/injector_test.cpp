@@ -392,10 +392,10 @@ TEST_F(InjectorTest, CallsAreListedWhenAsked) {
   static_cast<void>(calls().remove("a"));
   static_cast<void>(calls().remove("b"));
   const std::uint32_t step = context.step;
-  EXPECT_THAT(context.calls, ElementsAre(CallRecord{step, Call::local_fast_put_start, 0},
-                                         CallRecord{step, Call::local_fast_put_commit, 0},
-                                         CallRecord{step, Call::commit_wait, 0}, CallRecord{step, Call::remove, 0},
-                                         CallRecord{step, Call::remove, 1}));
+  EXPECT_THAT(context.calls,
+              ElementsAre(CallRecord{step, Call::local_fast_put_start, 0},
+                          CallRecord{step, Call::local_fast_put_commit, 0}, CallRecord{step, Call::commit_wait, 0},
+                          CallRecord{step, Call::remove, 0}, CallRecord{step, Call::remove, 1}));
   context.faults_on = false;
   static_cast<void>(calls().remove("c"));
   EXPECT_THAT(context.calls, SizeIs(5));

@@ -42,11 +42,11 @@ std::string faults_list() {
   Table lies({Align::left, Align::right, Align::left});
   lies.add({"lie of the hostile profile about", "code", ""});
   for (const LegalLie& lie : legal_lies()) {
-    lies.add({std::string(name_of(lie.call)), std::to_string(static_cast<std::int32_t>(lie.lie)),
-              std::string(lie.note)});
+    lies.add(
+        {std::string(name_of(lie.call)), std::to_string(static_cast<std::int32_t>(lie.lie)), std::string(lie.note)});
   }
-  return fmt::format("{}\n{}\n{}\n{} faults, {} cells of a call, a kind, a code and a state\n", table.text(), states.text(), lies.text(),
-                     legal_faults().size(), kLegalCellCount);
+  return fmt::format("{}\n{}\n{}\n{} faults, {} cells of a call, a kind, a code and a state\n", table.text(),
+                     states.text(), lies.text(), legal_faults().size(), kLegalCellCount);
 }
 
 std::string scenarios_list() {

@@ -87,8 +87,8 @@ constexpr auto kLies = std::to_array<LegalLie>({
 
 // The calls that a step may be expected to make.
 std::span<const Call> calls_of(StepKind kind) {
-  static constexpr std::array kGenerate{local_fast_put_start, local_fast_put_commit, commit_wait, put_abort,
-                                        wait_local_segments_ready, remove};
+  static constexpr std::array kGenerate{
+      local_fast_put_start, local_fast_put_commit, commit_wait, put_abort, wait_local_segments_ready, remove};
   static constexpr std::array kResume{get_start, get_transfer, release_views, cancel_get_transfer,
                                       wait_local_segments_ready};
   static constexpr std::array kRemovals{remove, get_start, cancel_get_transfer, wait_local_segments_ready};

@@ -162,7 +162,6 @@ struct Executor::Impl {
 
   SystemFactory factory;
   Perturbation perturbation;
-  PerturbedProcess process;
 
   fakes::VirtualClock clock;
   RunContext context{clock};

@@ -46,6 +46,7 @@ class Catch:
     reported: bool = False
     case: int = 0  # the seed, or the number in the sweep; 0 = not caught
     cases: int = 0  # run until then
+    cpu_s: float = 0  # for these
     others: list = field(default_factory=list)  # what else was violated, or happened, on the way: "name count"
     crashes: int = 0  # cases that ended their process, or did not end
     trace: str = ""
@@ -63,10 +64,10 @@ class Program:
     def profiles(self):
         return run([self.path, "list", "profiles"]).text.split()
 
-    def campaign(self, words, name, recheck="0"):
+    def campaign(self, words, name):
         out = os.path.join(self.work, name)
         shutil.rmtree(out, ignore_errors=True)
-        ended = run([self.path, *words, "--jobs", "1", "--recheck", recheck, "--quiet", "--hang-limit",
+        ended = run([self.path, *words, "--jobs", "1", "--recheck", "0", "--quiet", "--hang-limit",
                      f"{HANG_LIMIT_S}s", "--out", out])
         with open(out + ".log", "w", encoding="utf-8") as log:
             log.write(ended.text)
@@ -82,7 +83,7 @@ class Program:
         catch = Catch(ended)
         if report is None:
             return catch
-        catch.reported = True
+        catch.reported, catch.cpu_s = True, ended.cpu_s
         catch.cases = report["seeds"]["run"]
         violated = {key: told["violated"] for key, told in report["invariants"].items() if told["violated"] > 0}
         for entry in report["violations"]:
@@ -100,22 +101,6 @@ class Program:
         for entry in report["violations"] if report else []:
             if entry["trace"] and os.path.exists(os.path.join(out, entry["trace"])):
                 catch.trace = os.path.join(out, entry["trace"])
-        return catch
-
-    def first_divergence(self, seeds):
-        """Every seed runs again, until the first that goes another way."""
-        ended, report, out = self.campaign(["run", "--seeds", seeds], "run", recheck="1/1")
-        catch = Catch(ended)
-        if report is None:
-            return catch
-        catch.reported = True
-        catch.cases = report["seeds"]["run"]
-        for entry in report["violations"]:
-            if entry["invariant"] != "divergence":
-                catch.others.append(entry["invariant"])
-            elif not catch.case:
-                catch.case = entry["seed"]
-                catch.trace = os.path.join(out, entry["trace"]) if entry["trace"] else ""
         return catch
 
     def replay(self, trace, disabled):

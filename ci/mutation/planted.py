@@ -5,12 +5,11 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 
+import scoreboard
 from build import BuildError
 from campaign import Program, run
 
 SEEDS_MAX = 20000
-DETERMINISM = "determinism"  # in the place of an invariant: caught by a run that differs when it runs again
-RECHECKED_SEEDS = "1-500"
 TEST_LIMIT_S = 300
 OFF_ROUNDS_MAX = 8
 
@@ -46,6 +45,12 @@ class Outcome:
     board: dict = field(default_factory=dict)  # strategy -> Score
 
 
+def exit_status(outcomes):
+    if any(each.verdict != CAUGHT and each.verdict not in MISSED_VERDICTS for each in outcomes):
+        return 2
+    return 1 if any(each.verdict != CAUGHT for each in outcomes) else 0
+
+
 def read_mutant(patch):
     with open(patch, encoding="utf-8") as file:
         text = file.read()
@@ -71,7 +76,7 @@ class Prover:
         os.makedirs(os.path.join(folder, "built"))
         source = os.path.join(folder, "source")
         if bool(mutant.invariant) == bool(mutant.tests) or not mutant.files:
-            return Outcome(mutant, BROKEN, by="names no invariant, and no tests", )
+            return Outcome(mutant, BROKEN, by="names no invariant, and no tests; or both")
         for top in {file.split("/")[0] for file in mutant.files}:
             shutil.copytree(os.path.join(self.root, top), os.path.join(source, top))
         with open(mutant.patch, encoding="utf-8") as file, open(os.path.join(folder, "patch.log"), "w") as log:
@@ -88,12 +93,7 @@ class Prover:
             with open(os.path.join(folder, "compile.log"), "w", encoding="utf-8") as log:
                 log.write(str(error))
             return Outcome(mutant, NOT_COMPILED)
-        if mutant.invariant == DETERMINISM:
-            outcome = self._divergence(mutant, Program(path, folder))
-        elif mutant.invariant:
-            outcome = self._campaigns(mutant, Program(path, folder))
-        else:
-            outcome = self._tests(mutant, path)
+        outcome = self._campaigns(mutant, Program(path, folder)) if mutant.invariant else self._tests(mutant, path)
         shutil.rmtree(os.path.join(folder, "built"))
         return outcome
 
@@ -115,40 +115,24 @@ class Prover:
             outcome.verdict = CRASHED
         return outcome
 
-    def _divergence(self, mutant, program):
-        """By exit status 3 alone, of the campaign and of the replay of its trace; with no second runs, not at all."""
-        catch = program.first_divergence(RECHECKED_SEEDS)
-        outcome = Outcome(mutant, MISSED, mutant.invariant, others=", ".join(sorted(set(catch.others))) or "-")
-        if not catch.reported:
-            outcome.verdict, outcome.by = BROKEN, f"holdfast run: exit status {catch.ended.status}"
-        if not catch.case:
-            return outcome
-        outcome.first, outcome.cases = f"run {catch.case}", str(catch.cases)
-        again = program.replay(catch.trace, [])[0] if catch.trace else None
-        if catch.ended.status != 3 or again != 3:
-            outcome.verdict, outcome.off = BROKEN, f"exit status {catch.ended.status}, of the replay {again}"
-            return outcome
-        off, _, _ = program.campaign(["run", "--seeds", RECHECKED_SEEDS], "run-off")
-        outcome.off = "clean" if off.status == 0 else f"exit status {off.status}"
-        outcome.verdict = CAUGHT if off.status == 0 else SEEN
-        return outcome
-
     def _campaigns(self, mutant, program):
-        catch, by, crashes = None, "run", 0
+        tried = {}
         for command, cases in (("run", ["--seeds", self.options.seeds]), ("sweep", [])):
             if command == "sweep" and not self.options.sweep:
                 break
             catch = program.first_catch([command], cases, mutant.invariant, command)
             if not catch.reported:
                 return Outcome(mutant, BROKEN, by=f"holdfast {command}: exit status {catch.ended.status}")
-            by, crashes = command, crashes + catch.crashes
+            tried[command] = catch
             if catch.case:
                 break
         outcome = Outcome(mutant, MISSED, mutant.invariant, others=", ".join(catch.others) or "-")
+        if self.options.strategies:
+            outcome.board = scoreboard.score(program, mutant.invariant, self.options.seeds, self.options.strategies, tried)
         if not catch.case:
-            outcome.verdict = CRASHED if crashes else MISSED
+            outcome.verdict = CRASHED if any(each.crashes for each in tried.values()) else MISSED
             return outcome
-        outcome.first, outcome.cases = f"{by} {catch.case}", str(catch.cases)
+        outcome.first, outcome.cases = f"{command} {catch.case}", str(catch.cases)
         # What a failure is told by: the exit status, the report and the trace.
         if catch.ended.status != 1 or not catch.trace:
             outcome.verdict = BROKEN
@@ -156,8 +140,6 @@ class Prover:
             return outcome
         outcome.off, clean = self._switched_off(mutant, program, catch.trace)
         outcome.verdict = CAUGHT if clean else SEEN
-        if self.options.score:
-            self.options.score(outcome, program, by, catch)
         return outcome
 
     def _switched_off(self, mutant, program, trace):

@@ -1,0 +1,69 @@
+"""Planted bug x strategy: how soon each catches it, and how short the failure gets."""
+from dataclasses import dataclass
+from statistics import median
+
+STRATEGIES = {
+    "random": ["run"],
+    "swarm": ["run", "--profile", "swarm"],
+    "coverage": ["run", "--profile", "coverage"],
+    "sweep": ["sweep"],
+}
+
+
+@dataclass
+class Score:
+    cases: int  # until the first catch by the bug's invariant
+    seconds: float  # of processor time, for these
+    steps: int | None  # of the shrunk trace
+
+
+def strategies_of(program):
+    """Those that a program has."""
+    profiles = program.profiles()
+    has_sweep = program.knows("sweep", "--help")
+    return [name for name, words in STRATEGIES.items()
+            if (words[-1] in profiles if "--profile" in words else has_sweep or words[0] != "sweep")]
+
+
+def score(program, invariant, seeds, strategies, known):
+    """Strategy -> Score, or None where it did not catch the bug. `known`: catches by "run" and "sweep" as they are."""
+    board = {}
+    for name in strategies:
+        words = STRATEGIES[name]
+        catch = known.get(" ".join(words))
+        if catch is None:
+            catch = program.first_catch(words, [] if words == ["sweep"] else ["--seeds", seeds], invariant, name)
+        board[name] = None
+        if catch.case:
+            board[name] = Score(catch.cases, catch.cpu_s, program.shrunk_steps(catch.trace) if catch.trace else None)
+    return board
+
+
+def rows_of(outcomes):
+    """Cells of a table, with a heading."""
+    rows = [["bug", "invariant"]]
+    for name in STRATEGIES:
+        rows[0] += [name + ": cases", "s", "steps"]
+    for outcome in outcomes:
+        row = [outcome.mutant.name, outcome.mutant.invariant]
+        for name in STRATEGIES:
+            told = outcome.board.get(name)
+            row += ([str(told.cases), f"{told.seconds:.2f}", "-" if told.steps is None else str(told.steps)] if told
+                    else ["missed" if name in outcome.board else "-", "", ""])
+        rows.append(row)
+    return rows
+
+
+def summary(outcomes):
+    lines = []
+    for name in STRATEGIES:
+        tried = [outcome.board[name] for outcome in outcomes if name in outcome.board]
+        caught = [each for each in tried if each]
+        if not caught:
+            lines.append(f"{name}: not tried" if not tried else f"{name}: caught 0 of {len(tried)}")
+            continue
+        steps = [each.steps for each in caught if each.steps is not None]
+        lines.append(f"{name}: caught {len(caught)} of {len(tried)}; median {median(e.cases for e in caught):.0f} cases, "
+                     f"{median(e.seconds for e in caught):.2f} s, "
+                     f"{f'{median(steps):.0f} steps once shrunk' if steps else 'nothing shrunk'}")
+    return lines

@@ -32,6 +32,7 @@ constexpr std::uint32_t kHangs = 19;
 constexpr std::uint32_t kThrows = 23;
 constexpr std::uint32_t kExits = 29;
 constexpr std::uint32_t kShowsHashSeed = 31;
+constexpr std::uint32_t kRetriesForEver = 37;
 
 // The project's own store, which misbehaves where it is told to.
 class TroubledSystem final : public SystemUnderTest {
@@ -80,6 +81,9 @@ class TroubledSystem final : public SystemUnderTest {
         throw std::runtime_error("thrown on purpose");
       case kExits:
         _exit(42);
+      case kRetriesForEver:
+        for (volatile bool forever = true; forever;) static_cast<void>(ports_.cuda.pointer_attributes(4096));
+        break;
       case kShowsHashSeed:
         if (options_.hash_seed != 0) {
           const auto event = ports_.cuda.event_create();
@@ -186,6 +190,17 @@ TEST(Campaign, AHangIsTheVerdictOfExactlyItsSeedAndTheRestGoesOn) {
   ASSERT_THAT(seeds_of(result.failures), ElementsAre(kHangs));
   EXPECT_EQ(result.failures.front().kind, FailureKind::hang);
   EXPECT_THAT(result.failures.front().message, HasSubstr("no end within 0.50 s"));
+  EXPECT_EQ(result.seeds_run, 40U);
+}
+
+TEST(Campaign, AnOperationThatRetriesForEverIsAHangLongBeforeTheHangLimit) {
+  CampaignOptions options = options_of({});
+  options.hang_limit_ns = 60 * kMinute;
+  const CampaignResult result = outcome(options, {kRetriesForEver});
+  ASSERT_THAT(seeds_of(result.failures), ElementsAre(kRetriesForEver));
+  EXPECT_EQ(result.failures.front().kind, FailureKind::hang);
+  EXPECT_TRUE(result.failures.front().has_trace);
+  EXPECT_THAT(result.failures.front().message, HasSubstr("no end: the operation open of step 1 (open)"));
   EXPECT_EQ(result.seeds_run, 40U);
 }
 

@@ -169,6 +169,34 @@ TEST_F(OwnerTest, PutStartGoesOnAsSoonAsASlotIsFree) {
   EXPECT_EQ(clock.now_ns(), released_at_ns + small().holder_drop_delay_ns);
 }
 
+TEST_F(OwnerTest, TheDropOfHoldersMayTakeAsLongAsIsChosen) {
+  store_and_route({"1"});
+  owner.choose_next_release_drops_after(kMinute);
+  const PlanPtr plan = read({"1"});
+  EXPECT_TRUE(owner.release_views(plan).has_value());
+  clock.advance_by(kMinute - 1);
+  EXPECT_EQ(owner.holders(), 1U);
+  clock.advance_by(1);
+  EXPECT_EQ(owner.holders(), 0U);
+  EXPECT_TRUE(owner.release_views(read({"1"})).has_value());  // the next one as always
+  clock.advance_by(small().holder_drop_delay_ns);
+  EXPECT_EQ(owner.holders(), 0U);
+}
+
+TEST_F(OwnerTest, ThereIsRoomAsLongAsAPutWouldNotWait) {
+  start({"1", "2", "3", "4", "5", "6"});
+  EXPECT_TRUE(owner.has_room(2, 1));
+  EXPECT_FALSE(owner.has_room(3, 1));
+}
+
+TEST_F(OwnerTest, ALiveHandleTellsWhatItCanTransfer) {
+  store_and_route({"1", "2"});
+  const GetHandle handle = look({"1", "2", "3"}, {1, 1, 1}).handle;
+  EXPECT_EQ(owner.transferable(handle), 2U);
+  EXPECT_TRUE(owner.cancel_get_transfer(handle).has_value());
+  EXPECT_EQ(owner.transferable(handle), std::nullopt);
+}
+
 TEST_F(OwnerTest, AStoredKeyIsRefusedAndAReservedOneToo) {
   store({"stored"});
   start({"reserved"});

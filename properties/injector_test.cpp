@@ -314,6 +314,93 @@ TEST_F(InjectorTest, ABatchThatFailedBeforeIsNotInFlight) {
   EXPECT_EQ(device.in_flight_count(), 0U);
 }
 
+TEST_F(InjectorTest, TimePassesJustBeforeTheCall) {
+  inject({});
+  stored_and_routed({"a"});
+  inject({{.call = Call::get_transfer, .kind = FaultKind::time, .arg = kHandleTimeout + kSecond},
+          {.call = Call::commit_wait, .kind = FaultKind::time, .arg = 5 * kSecond}},
+         {{.step = context.step, .call = Call::get_start, .kind = ChoiceKind::needs_transfer}});
+  const GetStart start = found({"a"});
+  EXPECT_FALSE(calls().get_transfer(start.handle, 1));
+  EXPECT_EQ(fired().point.kind, FaultKind::time);
+  auto future = calls().local_fast_put_commit(started({"b"}));
+  const Nanos before = clock.now_ns();
+  EXPECT_TRUE(future->wait(kSecond));
+  EXPECT_EQ(clock.now_ns(), before + 5 * kSecond);
+}
+
+TEST_F(InjectorTest, ALateReleaseDropsItsHoldersLater) {
+  inject({});
+  stored_and_routed({"a"});
+  inject({{.call = Call::release_views, .kind = FaultKind::late, .arg = kMinute}});
+  const PlanPtr plan = calls().get_transfer(found({"a"}).handle, 1).value();
+  EXPECT_TRUE(calls().release_views(plan));
+  pass(kMinute - 1);
+  EXPECT_EQ(owner.holders(), 1U);
+  pass(1);
+  EXPECT_EQ(owner.holders(), 0U);
+}
+
+std::uint64_t cell(const RunContext& context, Call call, FaultKind kind, std::int32_t code, CallState state) {
+  return context.faults.cells.at(cell_index(call, kind, code, state).value());
+}
+
+TEST_F(InjectorTest, AFaultIsCountedInTheStateThatItStruck) {
+  const FaultPoint gone_missing{.call = Call::remove, .kind = FaultKind::before, .code = 7000};
+  const auto removed_in = [&](CallState state) { return cell(context, Call::remove, FaultKind::before, 7000, state); };
+  inject({});
+  ASSERT_TRUE(stored({"a"}));
+  inject({gone_missing});
+  EXPECT_FALSE(calls().remove("a"));
+  EXPECT_EQ(removed_in(CallState::local_visible), 1U);
+  pass(kSecond);
+  inject({gone_missing});
+  EXPECT_FALSE(calls().remove("a"));
+  EXPECT_EQ(removed_in(CallState::committed), 1U);
+  inject({gone_missing});
+  EXPECT_FALSE(calls().remove("b"));
+  EXPECT_EQ(removed_in(CallState::absent), 1U);
+
+  inject({{.call = Call::get_start, .kind = FaultKind::before, .code = 7000, .persistent = true}});
+  static_cast<void>(calls().get_start(Names{"a"}, true, {}));
+  static_cast<void>(calls().get_start(Names{"a", "b"}, true, {}));
+  static_cast<void>(calls().get_start(Names{"b"}, true, {}));
+  for (const CallState state : {CallState::all, CallState::some, CallState::none})
+    EXPECT_EQ(cell(context, Call::get_start, FaultKind::before, 7000, state), 1U) << name_of(state);
+
+  inject({{.call = Call::local_fast_put_start, .kind = FaultKind::before, .code = 4004, .persistent = true}});
+  static_cast<void>(calls().local_fast_put_start(Names{"a"}, kValueBytes, {}));
+  static_cast<void>(calls().local_fast_put_start(Names{"b"}, kValueBytes, {}));
+  for (const CallState state : {CallState::committed, CallState::absent})
+    EXPECT_EQ(cell(context, Call::local_fast_put_start, FaultKind::before, 4004, state), 1U) << name_of(state);
+}
+
+TEST_F(InjectorTest, EachFateOfAFutureIsACell) {
+  inject({{.call = Call::commit_wait, .kind = FaultKind::before, .code = kTransport}});
+  static_cast<void>(stored({"a"}));
+  EXPECT_EQ(cell(context, Call::commit_wait, FaultKind::before, kTransport, CallState::not_stored), 1U);
+  inject({{.call = Call::commit_wait, .kind = FaultKind::lost, .code = kTransport}});
+  static_cast<void>(stored({"b"}));
+  EXPECT_EQ(cell(context, Call::commit_wait, FaultKind::lost, kTransport, CallState::stored), 1U);
+  EXPECT_EQ(cell(context, Call::commit_wait, FaultKind::lost, kTransport, CallState::decided_later), 0U);
+}
+
+TEST_F(InjectorTest, CallsAreListedWhenAsked) {
+  context.keep_calls = true;
+  inject({});
+  static_cast<void>(stored({"a"}));
+  static_cast<void>(calls().remove("a"));
+  static_cast<void>(calls().remove("b"));
+  const std::uint32_t step = context.step;
+  EXPECT_THAT(context.calls,
+              ElementsAre(CallRecord{step, Call::local_fast_put_start, 0},
+                          CallRecord{step, Call::local_fast_put_commit, 0}, CallRecord{step, Call::commit_wait, 0},
+                          CallRecord{step, Call::remove, 0}, CallRecord{step, Call::remove, 1}));
+  context.faults_on = false;
+  static_cast<void>(calls().remove("c"));
+  EXPECT_THAT(context.calls, SizeIs(5));
+}
+
 TEST_F(InjectorTest, AFailedWaitLeavesItsCopiesInFlightAndALaterOneSucceeds) {
   inject({{.call = Call::stream_synchronize, .kind = FaultKind::before, .code = 719}});
   const PlanPtr plan = started({"a"});

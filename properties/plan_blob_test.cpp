@@ -88,6 +88,21 @@ TEST_F(PlanBlobTest, AValueThatReachesPastItsSegmentIsRefused) {
   expect_refused("not whole");
 }
 
+TEST_F(PlanBlobTest, AValueThatDoesNotBeginASlotIsRefused) {
+  for (const std::uint64_t off : {8ULL, 0x800ULL, 0xFF8ULL}) {
+    words[3] = 0x12000 + off;
+    expect_refused("not at the beginning of a slot");
+  }
+}
+
+TEST_F(PlanBlobTest, TwoValuesInOneSlotAreRefused) {
+  words[3] = words[2];
+  expect_refused("values 0 and 1 are in one slot");
+  lengths[1] = 0x1001;  // two slots
+  words = {kPlanMagic, 2, 0x11000, 0x10000};
+  expect_refused("values 1 and 0 are in one slot");
+}
+
 TEST_F(PlanBlobTest, AReadPlanLiesInTheReadMapping) {
   EXPECT_FALSE(decode(PlanSide::read).has_value());
   words = {kPlanMagic, 2, 0x90000, 0x93000};

@@ -362,6 +362,19 @@ TEST_F(Program, AHangIsAViolationWithItsTraceAndCommand) {
   EXPECT_EQ(violation.at("invariant"), "hang");
   EXPECT_EQ(violation.at("trace"), "failures/1.trace.json");
   EXPECT_THAT(text_of("out/failures/1.trace.json"), HasSubstr("holdfast-trace/1"));
+  const Ended again = run({"replay", "out/failures/1.trace.json", "--hang-limit", "20ms"});
+  EXPECT_EQ(again.status, 1) << again.out << again.err;
+  EXPECT_THAT(again.out, HasSubstr("no end within 0.02 s of real time"));
+}
+
+TEST_F(Program, AFreshProcessIsNothingToStartByHand) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"1"}, {"1", "no-such-check"}, {"x"}}) {
+    std::vector<std::string> arguments{"fresh-process"};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.status, 2);
+    EXPECT_THAT(ended.err, HasSubstr("use 'holdfast run'"));
+  }
 }
 
 TEST_F(Program, OldTracesDoNotOutliveARunIntoTheSameDirectory) {

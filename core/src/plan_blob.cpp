@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace holdfast {
 namespace {
@@ -14,6 +15,19 @@ Error bad(std::string detail) { return make_error(Errc::bad_plan_blob, kCall, st
 
 bool inside(std::uintptr_t base, std::uint64_t len, std::uintptr_t address, std::uint64_t bytes) {
   return address >= base && address - base <= len && bytes <= len - (address - base);
+}
+
+// No two values share a slot.
+Status check_apart(std::span<const std::uintptr_t> addresses, std::span<const std::uint64_t> value_bytes) {
+  std::vector<std::pair<std::uintptr_t, std::size_t>> ordered(addresses.size());
+  for (std::size_t i = 0; i < ordered.size(); ++i) ordered[i] = {addresses[i], i};
+  std::sort(ordered.begin(), ordered.end());
+  for (std::size_t i = 1; i < ordered.size(); ++i) {
+    const auto& [address, value] = ordered[i - 1];
+    if (ordered[i].first - address >= slot_bytes(value_bytes[value])) continue;
+    return bad(fmt::format("values {} and {} are in one slot", value, ordered[i].second));
+  }
+  return {};
 }
 
 }  // namespace
@@ -30,14 +44,20 @@ Result<std::vector<std::uintptr_t>> decode_plan_blob(const PlanBlobRequest& requ
   std::vector<std::uintptr_t> addresses(words + 2, words + 2 + request.value_bytes.size());
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     if (addresses[i] == 0) return bad(fmt::format("the address of value {} is null", i));
-    const bool found = std::any_of(request.live.begin(), request.live.end(), [&](const Segment& segment) {
-      const std::uintptr_t base = request.side == PlanSide::write ? segment.write_ptr : segment.read_ptr;
-      return inside(base, segment.len, addresses[i], request.value_bytes[i]);
+    const auto base_of = [&](const Segment& segment) {
+      return request.side == PlanSide::write ? segment.write_ptr : segment.read_ptr;
+    };
+    const auto home = std::find_if(request.live.begin(), request.live.end(), [&](const Segment& segment) {
+      return inside(base_of(segment), segment.len, addresses[i], request.value_bytes[i]);
     });
-    if (!found) {
+    if (home == request.live.end()) {
       return bad(fmt::format("value {} of {} bytes is not whole inside one live segment", i, request.value_bytes[i]));
     }
+    if ((addresses[i] - base_of(*home)) % kSlotAlignment != 0) {
+      return bad(fmt::format("value {} is not at the beginning of a slot", i));
+    }
   }
+  if (Status apart = check_apart(addresses, request.value_bytes); !apart) return std::move(apart.error());
   return addresses;
 }
 

@@ -174,6 +174,8 @@ std::string_view to_string(Errc code) {
       return "invalid_argument";
     case Errc::bad_plan_blob:
       return "bad_plan_blob";
+    case Errc::bad_answer:
+      return "bad_answer";
     case Errc::stale_generation:
       return "stale_generation";
     case Errc::plan_too_old:

@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, kCallCount> kCallNames{
 };
 
 constexpr std::array<std::string_view, kFaultKindCount> kFaultKindNames{
-    "before", "lost", "part", "late", "gone", "evict", "time", "death",
+    "before", "lost", "part", "late", "gone", "evict", "time", "death", "lie",
 };
 
 constexpr std::int32_t code_of(FluxonErrc errc) { return static_cast<std::int32_t>(errc); }

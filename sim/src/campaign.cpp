@@ -92,6 +92,7 @@ struct WorkerProcess {
   Nanos progress_at_ns = 0;
   bool hung = false;
   std::optional<std::string> exception;
+  std::optional<std::string> endless;
 };
 
 struct Outcome {
@@ -114,20 +115,14 @@ std::string_view doing(WorkerPhase phase) {
     case WorkerPhase::making_trace:
       return "while its trace was being made";
     case WorkerPhase::rechecking:
-      return "when it was run again, perturbed";
+      return "when it was run again in the same process, perturbed";
+    case WorkerPhase::rechecking_fresh:
+      return "when it was run again in a fresh process, perturbed";
     case WorkerPhase::idle:
     case WorkerPhase::running:
       break;
   }
   return "while it ran";
-}
-
-std::string how_it_ended(int status) {
-  if (WIFEXITED(status)) return fmt::format("the process exited with status {}", WEXITSTATUS(status));
-  const int number = WTERMSIG(status);
-  const char* words = sigdescr_np(number);
-  return fmt::format("the process ended by signal {} ({}{})", number, words == nullptr ? "unknown" : words,
-                     number == SIGKILL ? "; perhaps the system ran out of memory" : "");
 }
 
 class Campaign {
@@ -319,8 +314,16 @@ class Campaign {
       case WorkerMessage::exception:
         worker.exception = std::move(message.body);
         return {};
+      case WorkerMessage::endless:
+        worker.endless = std::move(message.body);
+        return {};
       case WorkerMessage::unusable:
-        return harness_failure(fmt::format("a worker could not start: {}", printable(message.body)));
+        return harness_failure(fmt::format("a worker cannot go on: {}", printable(message.body)));
+      case WorkerMessage::ready:
+      case WorkerMessage::trace:
+      case WorkerMessage::logged_trace:
+      case WorkerMessage::unreadable:
+        break;
     }
     return harness_failure("a worker sent a message of no known kind");
   }
@@ -338,10 +341,12 @@ class Campaign {
         left && left->first <= left->last && phase != WorkerPhase::idle && worker.slot->seed == left->first;
     const std::string said = complaints_of(worker, 6000);
     SeedFailure failure;
-    failure.kind = worker.hung ? FailureKind::hang : FailureKind::crash;
+    failure.kind = worker.hung || worker.endless ? FailureKind::hang : FailureKind::crash;
     if (worker.hung) {
       failure.message =
           fmt::format("no end within {} of real time {}", seconds_text(options_.hang_limit_ns), doing(phase));
+    } else if (worker.endless) {
+      failure.message = fmt::format("{} {}", printable(*worker.endless), doing(phase));
     } else if (worker.exception) {
       failure.message =
           fmt::format("an exception ended the process {}: {}", doing(phase), printable(*worker.exception));

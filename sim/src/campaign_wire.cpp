@@ -1,5 +1,13 @@
 // How a worker's results cross the pipe: numbers of variable length, in one fixed order, both ways by the same list.
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
 #include <cstddef>
+#include <cstring>
 #include <type_traits>
 
 #include "campaign_worker.hpp"
@@ -172,6 +180,35 @@ std::optional<ReceivedMessage> take_message(std::string& stream) {
   ReceivedMessage message{static_cast<WorkerMessage>(stream[0]), stream.substr(kHeadBytes, bytes)};
   stream.erase(0, kHeadBytes + bytes);
   return message;
+}
+
+bool send_all(int socket, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+std::optional<ReceivedMessage> receive_message(int socket, std::string& stream) {
+  char piece[1 << 16];
+  for (;;) {
+    if (auto message = take_message(stream)) return message;
+    const ssize_t bytes = read(socket, piece, sizeof piece);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) return std::nullopt;
+    stream.append(piece, static_cast<std::size_t>(bytes));
+  }
+}
+
+std::string how_it_ended(int status) {
+  if (WIFEXITED(status)) return fmt::format("the process exited with status {}", WEXITSTATUS(status));
+  const int number = WTERMSIG(status);
+  const char* words = sigdescr_np(number);
+  return fmt::format("the process ended by signal {} ({}{})", number, words == nullptr ? "unknown" : words,
+                     number == SIGKILL ? "; perhaps the system ran out of memory" : "");
 }
 
 }  // namespace holdfast::sim

@@ -5,12 +5,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <exception>
 #include <memory>
 #include <utility>
+
+#include "recheck.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -44,36 +45,17 @@ bool receive_block(int socket, SeedRange& block) {
   return true;
 }
 
-// False: the parent has gone, and nobody waits for a result.
-bool send_all(int socket, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
-  }
-  return true;
-}
-
-std::string first_difference(const std::vector<std::string>& plain, const std::vector<std::string>& perturbed) {
-  const auto [a, b] = std::mismatch(plain.begin(), plain.end(), perturbed.begin(), perturbed.end());
-  if (a == plain.end() && b == perturbed.end()) {
-    return fmt::format("the hashes differ, though all {} events read the same: something is hashed that is not said",
-                       plain.size());
-  }
-  const auto text = [](auto at, auto end) { return at == end ? std::string("(the log ends)") : *at; };
-  return fmt::format("event {} was\n  {}\nand when run again\n  {}", a - plain.begin() + 1, text(a, plain.end()),
-                     text(b, perturbed.end()));
-}
-
 class Worker {
  public:
-  Worker(WorkerSlot& slot, const CampaignOptions& options, const SystemFactory& factory, const TraceSource& source)
-      : slot_(slot),
+  Worker(int socket, WorkerSlot& slot, const CampaignOptions& options, const SystemFactory& factory,
+         const TraceSource& source)
+      : socket_(socket),
+        slot_(slot),
         options_(options),
         factory_(factory),
         source_(source),
-        executor_(factory, perturbation_numbered(options.perturbation)) {}
+        executor_(factory, perturbation_numbered(options.perturbation)),
+        recheck_(options, factory, [this](WorkerPhase phase) { enter(phase); }) {}
 
   SeedResult run(std::uint64_t seed) {
     slot_.seed = seed;
@@ -83,6 +65,11 @@ class Worker {
     SeedResult result;
     result.seed = seed;
     RunOptions run = options_.run;
+    // Nothing under an operation can be made to return: the process ends instead.
+    run.on_endless = [this](const std::string& why) {
+      send_all(socket_, encode_message(WorkerMessage::endless, why));
+      _exit(0);
+    };
     if (options_.run.on_step) {
       run.on_step = [this](const std::string& line) {
         ++slot_.progress;
@@ -91,9 +78,12 @@ class Worker {
     }
     result.run = executor_.run(*trace, run);
     if (picked(seed, options_.recheck)) {
-      enter(WorkerPhase::rechecking);
-      recheck(*trace, result);
+      const Recheck::Answer answer = recheck_.run(*trace, result.run, executor_);
+      result.rechecked = true;
+      result.divergence = answer.divergence;
+      if (answer.needs_history) result.divergence += history(seed);
     }
+    if (seeds_run_++ == 0) first_seed_ = seed;
     if (!options_.keep_results) {
       result.run.log.clear();
       result.run.frame_hashes.clear();
@@ -109,34 +99,23 @@ class Worker {
     ++slot_.progress;
   }
 
-  void recheck(const Trace& trace, SeedResult& result) {
-    if (!perturbed_) {
-      perturbed_ = std::make_unique<Executor>(factory_, perturbation_numbered(options_.recheck_perturbation));
-    }
-    RunOptions plain;
-    plain.disabled = options_.run.disabled;
-    const RunResult again = perturbed_->run(trace, plain);
-    result.rechecked = true;
-    if (again.log_hash == result.run.log_hash && again.log_events == result.run.log_events) return;
-    plain.keep_log = true;
-    const RunResult first = executor_.run(trace, plain);
-    ++slot_.progress;
-    const RunResult second = perturbed_->run(trace, plain);
-    result.divergence =
-        first.log_hash == second.log_hash
-            ? fmt::format(
-                  "log hash {:016x} of the first run, {:016x} when run again; two runs more with the log kept "
-                  "were the same: what a run does depends on what ran before it",
-                  result.run.log_hash, again.log_hash)
-            : first_difference(first.log, second.log);
+  [[nodiscard]] std::string history(std::uint64_t seed) const {
+    if (seeds_run_ == 0) return "; it was the first seed of its process";
+    return fmt::format(
+        "; its process had run {0} seeds, from {1} on. The trace alone may not show it: run the campaign's command "
+        "again with --seeds {1}-{2} --jobs 1",
+        seeds_run_, first_seed_, seed);
   }
 
+  int socket_;
   WorkerSlot& slot_;
   const CampaignOptions& options_;
   const SystemFactory& factory_;
   const TraceSource& source_;
   Executor executor_;
-  std::unique_ptr<Executor> perturbed_;
+  Recheck recheck_;
+  std::uint64_t seeds_run_ = 0;
+  std::uint64_t first_seed_ = 0;
 };
 
 }  // namespace
@@ -146,6 +125,7 @@ Perturbation perturbation_numbered(std::uint64_t number) {
   Perturbation perturbation;
   perturbation.arena_shift_pages = 1 + mixed(number) % 4096;
   perturbation.hash_seed = mixed(number + 1);
+  perturbation.heap_shuffle = mixed(number + 3) | 1;
   perturbation.heap_fill = static_cast<std::uint8_t>(1 + mixed(number + 2) % 255);
   perturbation.other_locale = true;
   return perturbation;
@@ -157,7 +137,7 @@ void serve_blocks(int socket, WorkerSlot& slot, const CampaignOptions& options, 
                   const TraceSource& source) {
   std::unique_ptr<Worker> worker;
   try {
-    worker = std::make_unique<Worker>(slot, options, factory, source);
+    worker = std::make_unique<Worker>(socket, slot, options, factory, source);
   } catch (const std::exception& error) {
     send_all(socket, encode_message(WorkerMessage::unusable, error.what()));
     return;
@@ -168,6 +148,9 @@ void serve_blocks(int socket, WorkerSlot& slot, const CampaignOptions& options, 
       std::string message;
       try {
         message = encode_message(WorkerMessage::result, encode_result(worker->run(seed)));
+      } catch (const HarnessFailure& error) {
+        send_all(socket, encode_message(WorkerMessage::unusable, error.what()));
+        return;
       } catch (const std::exception& error) {
         send_all(socket, encode_message(WorkerMessage::exception, error.what()));
         return;

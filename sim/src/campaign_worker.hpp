@@ -11,7 +11,7 @@
 
 namespace holdfast::sim {
 
-enum class WorkerPhase : std::uint32_t { idle, making_trace, running, rechecking };
+enum class WorkerPhase : std::uint32_t { idle, making_trace, running, rechecking, rechecking_fresh };
 
 // In memory shared by both processes: it outlives a worker that crashed, and says at which seed.
 struct WorkerSlot {
@@ -27,7 +27,13 @@ enum class WorkerMessage : std::uint8_t {
   result,      // the body is a SeedResult
   block_done,  // no body: ready for the next
   exception,   // the seed in the slot threw; the body says what; the worker ends
-  unusable,    // the worker could not start; the body says why
+  endless,     // the run of the seed in the slot has no end; the body says why; the worker ends
+  unusable,    // the worker cannot go on; the body says why
+  // Between a worker and its fresh process, which answers with `result`, `exception` or `unreadable`.
+  ready,         // from the fresh process, once: it is up
+  trace,         // the body is a trace as text
+  logged_trace,  // the same; its log is wanted as text
+  unreadable,    // the text was no trace; the body says why
 };
 
 std::string encode_result(const SeedResult& result);
@@ -40,6 +46,13 @@ struct ReceivedMessage {
   std::string body;
 };
 std::optional<ReceivedMessage> take_message(std::string& stream);
+// False: the other side has gone.
+bool send_all(int socket, std::string_view bytes);
+// The next message; waits for it. Nothing: the other side has gone.
+std::optional<ReceivedMessage> receive_message(int socket, std::string& stream);
+
+// "the process exited with status 3", of what waitpid gave.
+std::string how_it_ended(int status);
 
 // True for the share of seeds that a ratio picks: the same ones whoever asks.
 bool picked(std::uint64_t seed, const Share& share);

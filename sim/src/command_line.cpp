@@ -8,6 +8,7 @@
 #include <set>
 
 #include "holdfast/sim/files.hpp"
+#include "holdfast/sim/fresh_process.hpp"
 #include "holdfast/sim/progress.hpp"
 #include "holdfast/sim/text.hpp"
 
@@ -200,7 +201,9 @@ Status prepare_output(const std::string& out) {
 
 Status carry_out(const CampaignJob& job, Report& report) {
   Progress progress(stderr, progress_style(stderr, job.quiet));
-  auto result = run_campaign(job.options, make_production_system, job.source,
+  CampaignOptions options = job.options;
+  options.fresh_program = {"/proc/self/exe", std::string(kFreshProcessCommand)};
+  auto result = run_campaign(options, make_production_system, job.source,
                              [&](const CampaignProgress& now) { progress.update(now); });
   progress.finish();
   if (!result) return result.error();

@@ -1,11 +1,13 @@
 // holdfast list: what there is, by name.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
+#include <set>
+#include <utility>
 
 #include "command_line.hpp"
 #include "holdfast/sim/generator.hpp"
+#include "holdfast/sim/lies.hpp"
 #include "holdfast/sim/scenarios.hpp"
 #include "holdfast/sim/text.hpp"
 
@@ -30,19 +32,21 @@ std::string faults_list() {
     table.add({std::string(name_of(fault.call)), std::string(name_of(fault.kind)), std::to_string(fault.code),
                std::string(fault.note)});
   }
-  std::vector<std::vector<std::string>> states(kCallCount);
+  Table states({Align::left, Align::left});
+  states.add({"call", "state to tell apart"});
+  std::set<std::pair<Call, CallState>> seen;
   for (const LegalCell& cell : legal_cells()) {
-    std::vector<std::string>& of_call = states[static_cast<std::size_t>(cell.fault.call)];
-    const std::string name(name_of(cell.state));
-    if (cell.state != CallState::any && std::ranges::find(of_call, name) == of_call.end()) of_call.push_back(name);
+    if (cell.state == CallState::any || !seen.emplace(cell.fault.call, cell.state).second) continue;
+    states.add({std::string(name_of(cell.fault.call)), std::string(name_of(cell.state))});
   }
-  std::string text = table.text() + "\nStates to tell apart:\n";
-  for (std::size_t call = 0; call < kCallCount; ++call) {
-    if (states[call].empty()) continue;
-    text += fmt::format("  {}: {}\n", name_of(static_cast<Call>(call)), fmt::join(states[call], "; "));
+  Table lies({Align::left, Align::right, Align::left});
+  lies.add({"lie of the hostile profile about", "code", ""});
+  for (const LegalLie& lie : legal_lies()) {
+    lies.add(
+        {std::string(name_of(lie.call)), std::to_string(static_cast<std::int32_t>(lie.lie)), std::string(lie.note)});
   }
-  return text + fmt::format("{} faults, {} cells of a call, a kind, a code and a state\n", legal_faults().size(),
-                            kLegalCellCount);
+  return fmt::format("{}\n{}\n{}\n{} faults, {} cells of a call, a kind, a code and a state\n", table.text(),
+                     states.text(), lies.text(), legal_faults().size(), kLegalCellCount);
 }
 
 std::string scenarios_list() {

@@ -23,7 +23,8 @@ CommandSpec spec() {
   spec.usage = "FILE | --seed N [--profile NAME] [options]";
   spec.about =
       "Replaying a trace gives the same event log, byte for byte, on any machine; the log hash shows it. Each replay "
-      "runs twice, the second time with another layout of memory, hash order and locale, and says when the two differ. "
+      "runs three times, the others with another layout of memory, hash order and locale, the last in a fresh process "
+      "that reads the trace's text, and says when they differ. "
       "The trace runs in a child process, so that a crash has a verdict too; under a debugger, follow the child ('set "
       "follow-fork-mode child' in gdb) and give a long --hang-limit.";
   spec.operand = "FILE";
@@ -33,7 +34,8 @@ CommandSpec spec() {
       {"log", Kind::flag, "", "print the event log"},
       {"steps", Kind::flag, "", "print a line after each step, as it happens"},
       {"write", Kind::value, "FILE", "first write the trace to FILE"},
-      {"perturb", Kind::value, "N", "run with perturbation N, then with N+1 (default 0, which changes nothing)"},
+      {"perturb", Kind::value, "N",
+       "run with perturbation N, then with N+1 and N+2 (default 0, which changes nothing)"},
       hang_limit_option(),
       disable_option(),
   };

@@ -50,7 +50,8 @@ CommandSpec spec() {
       stop_at_option(),
       {"require-marks", Kind::flag, "", "fail when a mark that is not rare was never reached (holdfast list marks)"},
       {"recheck", Kind::value, "SHARE",
-       "share of the seeds run twice, the second time perturbed; their event logs must be equal (default 1/20)"},
+       "share of the seeds run again, in the same process and in a fresh one, both perturbed; their event logs must be "
+       "equal (default 1/20)"},
       hang_limit_option(),
       disable_option(),
       quiet_option(),

@@ -70,10 +70,10 @@ bool ToldErrors::take(const FiredFault& fault) {
   for (Entry& entry : entries_) {
     if (entry.taken || entry.origin != fault.origin || entry.code != fault.code) continue;
     // A per-key code comes out of a table and not from a call.
-    if (fault.origin != Origin::fluxon_key && entry.call != told_name(fault.point.call) &&
-        entry.call != name_of(fault.point.call)) {
-      continue;
-    }
+    const bool named = fault.told_as.empty()
+                           ? entry.call == told_name(fault.point.call) || entry.call == name_of(fault.point.call)
+                           : entry.call == fault.told_as;
+    if (fault.origin != Origin::fluxon_key && !named) continue;
     entry.taken = true;
     return true;
   }
@@ -94,6 +94,7 @@ bool needs_disposition(const FiredFault& fault) {
     case FaultKind::before:
     case FaultKind::lost:
     case FaultKind::part:
+    case FaultKind::lie:
       return fault.code != 0;
     case FaultKind::late:
     case FaultKind::gone:

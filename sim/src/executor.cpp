@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "executor_impl.hpp"
+#include "holdfast/sim/lies.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -58,20 +59,23 @@ std::uint64_t device_bytes_of(const Trace& trace) {
 
 }  // namespace
 
-Executor::Executor(SystemFactory factory, const Perturbation& perturbation)
-    : impl_(std::make_unique<Impl>(std::move(factory), perturbation)) {}
+Executor::Executor(SystemFactory factory, const Perturbation& perturbation) {
+  const PerturbedProcess process(perturbation);
+  impl_ = std::make_unique<Impl>(std::move(factory), perturbation);
+}
 Executor::~Executor() = default;
 RunResult Executor::run(const Trace& trace, const RunOptions& options) { return impl_->run(trace, options); }
 
 Executor::Impl::Impl(SystemFactory system_factory, const Perturbation& how)
     : factory(std::move(system_factory)),
       perturbation(how),
-      process(how),
       arena({.base_shift_pages = how.arena_shift_pages}),
       owner(arena, clock),
       device(arena, clock, {.device_bytes = kDeviceSlackBytes}) {}
 
 RunResult Executor::Impl::run(const Trace& run_trace, const RunOptions& run_options) {
+  // Only as long as it runs: a first run in this process must not be perturbed by the second of an earlier trace.
+  const PerturbedProcess process(perturbation);
   begin_run(run_trace, run_options);
   for (const Step& step : run_trace.steps) run_step(step);
   drain();
@@ -98,6 +102,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   context.reset();
   context.log.keep_text(run_options.keep_log);
   context.keep_calls = run_options.keep_calls;
+  context.on_endless = run_options.on_endless;
   for (const Invariant invariant : run_options.disabled) context.verdicts.disable(invariant);
 
   fakes::OwnerOptions owner_options;
@@ -133,6 +138,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   told.clear();
   last_errors.clear();
   undecided_at_death = false;
+  hostile = is_hostile(run_trace);
   result = {};
 
   system_options = {};

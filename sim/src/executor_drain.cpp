@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "executor_impl.hpp"
+#include "holdfast/sim/lies.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -197,6 +198,11 @@ void Executor::Impl::check_store_is_accounted(const Inspection& inspection) {
     // A successor knows only what the snapshot knew.
     const bool of_this_client = node != nullptr && node->ingested_in == book.incarnation();
     const bool decided_later = undecided_at_death && node != nullptr && node->ingested_before_restart;
+    // Removals that were none, and keys that were decided long after they could be.
+    if (hostile) {
+      ++result.exempt_keys;
+      return;
+    }
     if (book.incarnation() > 1 && (!of_this_client || decided_later || old_keys.contains(key))) {
       ++result.exempt_keys;
       return;
@@ -222,6 +228,7 @@ void Executor::Impl::check_owner_baseline() {
   if (context.faults.total == 0) tap.check_baseline();
   owner.close();
   clock.advance_by(std::max(kPastReclaim, kPastPlanTimeouts));
+  if (hostile) clock.advance_by(kWithoutBound);
   tap.check_baseline();
 }
 

@@ -162,7 +162,6 @@ struct Executor::Impl {
 
   SystemFactory factory;
   Perturbation perturbation;
-  PerturbedProcess process;
 
   fakes::VirtualClock clock;
   RunContext context{clock};
@@ -200,6 +199,7 @@ struct Executor::Impl {
   std::set<std::uint32_t> steps_with_registration_faults;
   std::set<std::string, std::less<>> old_keys;  // in the owner's store when a client died
   bool undecided_at_death = false;              // others were on their way there
+  bool hostile = false;  // the trace has lies
   ToldErrors told;
   std::size_t faults_checked = 0;  // of those fired in this step
   Absorptions absorptions;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "holdfast/sim/lies.hpp"
 #include "trace_author.hpp"
 
 namespace holdfast::sim {
@@ -14,7 +15,7 @@ using Weights = std::array<std::uint32_t, kEpisodeCount>;
 constexpr Weights kDefaultWeights{2, 4, 1, 4, 3, 3, 3, 2, 1, 1, 2, 2, 1, 1};
 constexpr Weights kCalmWeights{4, 6, 2, 0, 0, 0, 2, 0, 1, 0, 1, 0, 0, 1};
 
-constexpr std::array<Profile, 3> kProfiles{{
+constexpr std::array<Profile, 4> kProfiles{{
     {.name = "default",
      .about = "every situation of the contract, a handful of faults each",
      .episodes_min = 6,
@@ -46,6 +47,18 @@ constexpr std::array<Profile, 3> kProfiles{{
      .registration_trouble = {1, 2},
      .tight_segment = {1, 4},
      .in_memory_store = {0, 1}},
+    {.name = "hostile",
+     .about = "the runtimes answer with anything; promised are errors, no crash, no wrong bytes, no leak",
+     .episodes_min = 5,
+     .episodes_max = 9,
+     .weights = kDefaultWeights,
+     .faults = true,
+     .stray_fault = {1, 8},
+     .choice = {1, 8},
+     .registration_trouble = {1, 8},
+     .tight_segment = {1, 8},
+     .in_memory_store = {0, 1},
+     .hostile = true},
 }};
 
 }  // namespace
@@ -61,7 +74,9 @@ Trace generate(std::uint64_t seed, const Profile& profile) {
   TraceAuthor author(seed, profile);
   author.begin();
   author.play_all();
-  return author.finish();
+  Trace trace = author.finish();
+  if (profile.hostile) add_lies(trace, seed);
+  return trace;
 }
 
 }  // namespace holdfast::sim

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "holdfast/sim/lies.hpp"
 #include "holdfast/sim/rng.hpp"
 #include "injector_impl.hpp"
 
@@ -28,6 +29,7 @@ Injector::Impl::Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& 
       below_files(files_below),
       owner(fake_owner),
       device(fake_device),
+      liar(make_liar(fluxon_below)),
       fluxon(make_fluxon()),
       cuda(make_cuda()),
       files(make_files()) {}
@@ -55,7 +57,9 @@ std::uint32_t Injector::Impl::ByStep<Point>::enter(std::uint32_t step) {
 void Injector::Impl::load(const Trace& trace) {
   faults_.load(trace.faults);
   std::erase_if(faults_.order, [&](std::uint32_t i) {
-    return !is_legal(trace.faults[i].call, trace.faults[i].kind, trace.faults[i].code);
+    const FaultPoint& point = trace.faults[i];
+    if (point.kind == FaultKind::lie) return find_lie(point.call, point.code) == nullptr;
+    return !is_legal(point.call, point.kind, point.code);
   });
   choices_.load(trace.choices);
   begin_step();
@@ -82,6 +86,7 @@ void Injector::Impl::find_step() {
 
 Injector::Impl::Arrival Injector::Impl::arrive_at_fault(Call call, std::uint32_t nth, const Subject& subject) {
   Arrival arrival;
+  due_lie = nullptr;
   struck_in(state_of(call, subject));
   for (const std::uint32_t i : faults_.here) {
     const FaultPoint& point = (*faults_.points)[i];
@@ -90,7 +95,7 @@ Injector::Impl::Arrival Injector::Impl::arrive_at_fault(Call call, std::uint32_t
       case FaultKind::before:
       case FaultKind::lost:
       case FaultKind::part:
-        if (arrival.fault == nullptr) arrival.fault = &point;
+        if (arrival.fault == nullptr && due_lie == nullptr) arrival.fault = &point;
         break;
       case FaultKind::late:
         // What is late is not the answer: the event is, or the drop of the holders.
@@ -121,6 +126,9 @@ Injector::Impl::Arrival Injector::Impl::arrive_at_fault(Call call, std::uint32_t
         arrival.dead = true;
         die(point);
         return arrival;
+      case FaultKind::lie:
+        if (arrival.fault == nullptr && due_lie == nullptr) due_lie = &point;
+        break;
     }
   }
   return arrival;
@@ -138,7 +146,7 @@ Injector::Impl::FutureFaults Injector::Impl::faults_of_future(std::uint32_t nth)
       case FaultKind::before:
       case FaultKind::lost:
       case FaultKind::part:
-        take(due.fate, point);
+        if (due.lie == nullptr) take(due.fate, point);
         break;
       case FaultKind::late:
         take(due.late, point);
@@ -154,6 +162,9 @@ Injector::Impl::FutureFaults Injector::Impl::faults_of_future(std::uint32_t nth)
         break;
       case FaultKind::death:
         take(due.death, point);
+        break;
+      case FaultKind::lie:
+        if (due.fate == nullptr) take(due.lie, point);
         break;
     }
   }
@@ -268,6 +279,7 @@ void Injector::Impl::die(const FaultPoint& point) {
 
 void Injector::Impl::end_client() {
   dead = true;
+  due_lie = nullptr;
   strangers.clear();
   owner.client_died();
   device.client_died();

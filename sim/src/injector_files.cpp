@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "holdfast/sim/rng.hpp"
 #include "injector_impl.hpp"
 
 namespace holdfast::sim {
@@ -23,6 +24,14 @@ struct Injector::Impl::Files final : FileBackend {
     if (arrival.dead) return dead_file(Call::file_read, path);
     if (arrival.fault != nullptr && arrival.fault->kind == FaultKind::before) return told(*arrival.fault, path);
     auto answer = below().read(path, bytes_max);
+    if (injector.due_lie != nullptr && answer && !answer->empty()) {
+      Rng rng(injector.due_lie->arg);
+      const std::uint64_t bytes = 1 + rng.below(2 * answer->size());
+      answer->clear();
+      for (std::uint64_t i = 0; i < bytes; ++i) *answer += static_cast<char>(rng.below(256));
+      injector.fire_lie(*std::exchange(injector.due_lie, nullptr));
+      return answer;
+    }
     if (arrival.fault != nullptr && answer && !answer->empty()) {  // a short read
       answer->resize(arrival.fault->arg % answer->size());
       injector.fire(*arrival.fault, Origin::core, 0, path);

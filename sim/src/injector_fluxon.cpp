@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "holdfast/sim/lies.hpp"
 #include "holdfast/sim/rng.hpp"
 #include "injector_impl.hpp"
 
@@ -109,7 +110,9 @@ struct Injector::Impl::Pending final : PendingCommit {
       injector.fire(*std::exchange(due.late, nullptr), past_patience ? Origin::fluxon : Origin::core,
                     past_patience ? code_of(FluxonErrc::timeout) : 0);
     }
-    if (past_patience || due.fate == nullptr) return answer;
+    if (past_patience) return answer;
+    if (due.lie != nullptr) return injector.lie_about(*std::exchange(due.lie, nullptr), std::move(answer));
+    if (due.fate == nullptr) return answer;
     return tell(*std::exchange(due.fate, nullptr), std::move(answer));
   }
 
@@ -158,7 +161,7 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
 
   explicit Fluxon(Impl& impl) : injector(impl) {}
 
-  [[nodiscard]] FluxonBackend& below() const { return injector.below_fluxon; }
+  [[nodiscard]] FluxonBackend& below() const { return *injector.liar; }
 
   // The caller sees the fault's own code.
   Error told(const FaultPoint& point, std::string_view detail = {}, std::string subject = {}) {
@@ -242,14 +245,29 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
     }
     if (const Choice* at = choice_of(answer_after)) choice.answer_after_ns = static_cast<Nanos>(at->arg);
     if (const Choice* at = choice_of(route_after)) choice.route_after_ns = static_cast<Nanos>(at->arg);
+    if (due.lie != nullptr && due.lie->code == static_cast<std::int32_t>(Lie::stored_without_bound)) {
+      store_without_bound(*due.lie, plan, choice);
+    }
     if (due.late != nullptr) choice.answer_after_ns = static_cast<Nanos>(due.late->arg);
     // Within the settle bound a key is decided for good, its route included.
     const Nanos route_ns = choice.route_after_ns.value_or(fakes::OwnerOptions{}.route_after_ns);
     for (fakes::KeyChoice& key : choice.keys) {
+      if (choice.without_bound) break;
       key.stored_after_ns = std::min(key.stored_after_ns, std::max<Nanos>(kSettleBound - route_ns, 0));
     }
     injector.owner.choose_next_commit(std::move(choice));
     return due;
+  }
+
+  void store_without_bound(const FaultPoint& point, PlanPtr plan, fakes::CommitChoice& choice) {
+    const auto view = injector.owner.plan(plan);
+    if (!view || view->expired) return;
+    Rng rng(point.arg);
+    choice.without_bound = true;
+    for (std::size_t i = 0; i < view->addresses.size(); ++i) {
+      choice.keys.push_back({fakes::KeyChoice::Fate::stored_later, static_cast<std::int32_t>(CommitCode::timeout),
+                             static_cast<Nanos>(rng.below(static_cast<std::uint64_t>(kWithoutBound)))});
+    }
   }
 
   Status put_abort(PlanPtr plan) override {

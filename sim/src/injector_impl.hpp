@@ -15,6 +15,7 @@ namespace holdfast::sim {
 struct Injector::Impl {
   struct Fluxon;
   struct Pending;
+  struct Liar;
   struct Cuda;
   struct Files;
 
@@ -32,6 +33,7 @@ struct Injector::Impl {
     const FaultPoint* evict = nullptr;
     const FaultPoint* time = nullptr;
     const FaultPoint* death = nullptr;
+    const FaultPoint* lie = nullptr;
   };
   // What a call is about: as much of it as its state is told by.
   struct Subject {
@@ -49,11 +51,13 @@ struct Injector::Impl {
   FileBackend& below_files;
   fakes::FakeOwner& owner;
   fakes::FakeCuda& device;
+  std::unique_ptr<FluxonBackend> liar;  // between the owner and the faults
   std::unique_ptr<FluxonBackend> fluxon;
   std::unique_ptr<CudaBackend> cuda;
   std::unique_ptr<FileBackend> files;
 
   std::vector<FiredFault> fired;
+  const FaultPoint* due_lie = nullptr;  // at the call that has just arrived
   bool dead = false;
   bool context_dead = false;
   std::vector<Segment> mappings;
@@ -69,6 +73,7 @@ struct Injector::Impl {
   Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& cuda_below, FileBackend& files_below,
        fakes::FakeOwner& fake_owner, fakes::FakeCuda& fake_device);
 
+  std::unique_ptr<FluxonBackend> make_liar(FluxonBackend& honest);
   std::unique_ptr<FluxonBackend> make_fluxon();
   std::unique_ptr<CudaBackend> make_cuda();
   std::unique_ptr<FileBackend> make_files();
@@ -76,6 +81,7 @@ struct Injector::Impl {
   void load(const Trace& trace);
   void begin_step() {
     fired.clear();
+    due_lie = nullptr;
     entered_ = false;
   }
   void reset();
@@ -119,6 +125,8 @@ struct Injector::Impl {
   // The state that the fault of the last call with one has struck in.
   void struck_in(CallState state) { struck_ = state; }
   void count_cell(const FaultPoint& point, CallState state);
+  void fire_lie(const FaultPoint& point);
+  Result<std::vector<std::int32_t>> lie_about(const FaultPoint& point, Result<std::vector<std::int32_t>> answer);
   void die(const FaultPoint& point);
   void end_client();
   void restart_owner(std::string_view because);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 #include "monitor_impl.hpp"
 
@@ -45,6 +47,18 @@ void Monitor::Impl::begin(Operation kind, std::uint32_t source) {
     return source == kNobody ? std::string(name_of(kind))
                              : fmt::format("{} of {}", name_of(kind), name(claims.node(source)));
   });
+}
+
+void Monitor::Impl::endless() const {
+  const std::string where = context.step == kDrainStep
+                                ? std::string("the drain")
+                                : fmt::format("step {} ({})", context.step, name_of(context.step_kind));
+  const std::string what =
+      fmt::format("no end: the operation {} of {} had made {} runtime calls by {:.6f} s of virtual time",
+                  name_of(operation.kind), where, operation.calls, static_cast<double>(now()) / 1e9);
+  if (context.on_endless) context.on_endless(what);
+  fmt::print(stderr, "{}\n", what);
+  std::abort();
 }
 
 void Monitor::Impl::end(bool ok) {

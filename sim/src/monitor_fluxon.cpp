@@ -139,6 +139,14 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
   }
   std::uint32_t opened = 0;  // the ordinal of the last plan
 
+  // A caller that believes anything else has only itself to blame.
+  static bool could_be(std::span<const Segment> segments) {
+    const auto mapped = [](std::uintptr_t base, std::uint64_t bytes) { return base != 0 && base + bytes > base; };
+    return !segments.empty() && std::ranges::all_of(segments, [&](const Segment& segment) {
+      return mapped(segment.write_ptr, segment.len) && mapped(segment.read_ptr, segment.len);
+    });
+  }
+
   Result<std::vector<Segment>> wait_local_segments_ready() override {
     auto answer = below().wait_local_segments_ready();
     auto& fields = monitor.count_call();
@@ -153,7 +161,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
                                         : fmt::format("{} of {} bytes, generation {}", answer->front().segment_label,
                                                       answer->front().len, answer->front().generation);
     });
-    if (answer && monitor.segments.learn(*answer) && monitor.plans.end_stale(monitor.segments, monitor.now()) > 0) {
+    if (answer && could_be(*answer) && monitor.segments.learn(*answer) && monitor.plans.end_stale(monitor.segments, monitor.now()) > 0) {
       monitor.context.marks.reach(Mark::stale_not_used);
     }
     return answer;

@@ -23,6 +23,7 @@ struct OperationRecord {
   std::uint32_t ordinal = 1;  // never 0
   std::uint32_t source = kNobody;
   std::uint32_t claims_made = 0;
+  std::uint64_t calls = 0;
   bool registration_failed = false;
   bool commit_failed = false;  // of one plan, while another of the operation stored
   struct Removed {
@@ -36,6 +37,7 @@ struct OperationRecord {
     ++ordinal;
     source = of_source;
     claims_made = 0;
+    calls = 0;
     registration_failed = commit_failed = false;
     removed.clear();
   }
@@ -44,6 +46,9 @@ struct OperationRecord {
     return kind == Operation::evict || kind == Operation::make_room || (kind == Operation::ingest && node != source);
   }
 };
+
+// More than any operation needs: one that makes more retries for ever, and virtual time would never show it.
+inline constexpr std::uint64_t kCallsOfAnOperationMax = 4'000'000;
 
 struct DeviceRange {
   std::uintptr_t base = 0;
@@ -93,6 +98,8 @@ struct Monitor::Impl {
   // Each call that crosses the seam begins its event here.
   std::vector<std::uint64_t>& count_call() {
     ++context.runtime_calls;
+    if (++operation.calls > kCallsOfAnOperationMax) [[unlikely]]
+      endless();
     fields.clear();
     return fields;
   }
@@ -105,6 +112,9 @@ struct Monitor::Impl {
       return line;
     });
   }
+
+  // The operation that is running has made so many calls that it will never stop.
+  [[noreturn]] void endless() const;
 
   // ---- Copies (monitor_cuda.cpp).
   void covered(CopyMark mark);

@@ -4,6 +4,9 @@
 
 #include <array>
 #include <clocale>
+#include <utility>
+
+#include "holdfast/sim/rng.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -17,16 +20,44 @@ struct OtherNumbers final : std::numpunct<char> {
 
 constexpr std::array kOtherLocales = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "fr_FR.utf8", "de_DE", "fr_FR"};
 
+// Looked for once in a process: each name costs several files.
+const char* other_locale() {
+  static const char* const found = [] {
+    for (const char* name : kOtherLocales) {
+      if (std::setlocale(LC_ALL, name) != nullptr) return name;
+    }
+    return static_cast<const char*>(nullptr);
+  }();
+  return found;
+}
+
+constexpr std::size_t kBlocks = 256;
+constexpr std::size_t kBlockBytesStep = 16;
+constexpr std::size_t kBlockBytesMax = 512;
+
+// Half of many small blocks, given back in another order than they lie in: what is allocated next lies in neither.
+std::vector<std::unique_ptr<char[]>> shuffled_heap(std::uint64_t seed) {
+  Rng rng(seed);
+  std::vector<std::unique_ptr<char[]>> blocks;
+  blocks.reserve(kBlocks);
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    const std::size_t bytes = kBlockBytesStep * (1 + rng.below(kBlockBytesMax / kBlockBytesStep));
+    blocks.push_back(std::make_unique_for_overwrite<char[]>(bytes));
+  }
+  for (std::size_t i = 0; i + 1 < kBlocks; ++i) std::swap(blocks[i], blocks[i + rng.below(kBlocks - i)]);
+  for (std::size_t i = 0; i < kBlocks / 2; ++i) blocks[i].reset();
+  return blocks;
+}
+
 }  // namespace
 
 PerturbedProcess::PerturbedProcess(const Perturbation& perturbation) {
   if (perturbation.heap_fill != 0) filled_ = mallopt(M_PERTURB, perturbation.heap_fill) != 0;
+  if (perturbation.heap_shuffle != 0) blocks_ = shuffled_heap(perturbation.heap_shuffle);
   if (!perturbation.other_locale) return;
   relocated_ = true;
   if (const char* now = std::setlocale(LC_ALL, nullptr)) c_locale_ = now;
-  for (const char* name : kOtherLocales) {
-    if (std::setlocale(LC_ALL, name) != nullptr) break;
-  }
+  if (const char* other = other_locale()) std::setlocale(LC_ALL, other);
   locale_ = std::locale::global(std::locale(std::locale::classic(), new OtherNumbers));
 }
 

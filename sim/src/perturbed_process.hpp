@@ -1,8 +1,10 @@
-// What a perturbation changes in the process itself: the heap's fill and the locale. Undone at the end.
+// What a perturbation changes in the process itself: the heap's fill and order, and the locale. Undone at the end.
 #pragma once
 
 #include <locale>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "holdfast/sim/executor.hpp"
 
@@ -17,6 +19,7 @@ class PerturbedProcess {
 
  private:
   bool filled_ = false;
+  std::vector<std::unique_ptr<char[]>> blocks_;  // those that keep the others apart
   bool relocated_ = false;
   std::string c_locale_;
   std::locale locale_;

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "command_line.hpp"
+#include "holdfast/sim/fresh_process.hpp"
 #include "holdfast/sim/text.hpp"
 
 namespace holdfast::sim {
@@ -71,6 +72,8 @@ int run_words(const std::vector<std::string>& words) {
     fmt::print("{}", program_help());
     return status_number(ExitStatus::held);
   }
+  // Not in the help: started by campaigns alone.
+  if (first == kFreshProcessCommand) return serve_fresh_runs(rest, make_production_system);
   if (first == "help") return run_command_named(rest.front(), {"--help"});
   if (first == "--version") {
     fmt::print("holdfast {}\n", program_version());

@@ -99,9 +99,10 @@ std::string campaign_text(const Report& report) {
   table.add({"steps", fmt::format("{} ({} skipped), {} of virtual time", with_thousands(result.steps),
                                   with_thousands(result.steps_skipped), seconds_text(result.virtual_ns))});
   table.add({"marks", marks_text(result)});
-  table.add({"determinism", result.rechecked == 0 ? std::string("no seed was run again")
-                                                  : fmt::format("{} seeds run again, perturbed; {} differed",
-                                                                with_thousands(result.rechecked), result.diverged)});
+  table.add({"determinism", result.rechecked == 0
+                                ? std::string("no seed was run again")
+                                : fmt::format("{} seeds run again, here and in fresh processes; {} differed",
+                                              with_thousands(result.rechecked), result.diverged)});
   table.add({"speed", fmt::format("{} seeds/s, {} calls/s, {} in all", per_second(result.seeds_run, result.wall_ns),
                                   per_second(result.runtime_calls, result.wall_ns), seconds_text(result.wall_ns))});
   table.add({"log hash", hex_text(result.log_hash)});

@@ -9,6 +9,7 @@
 
 #include "holdfast/core/canonical_json.hpp"
 #include "holdfast/core/fluxon_runtime.hpp"
+#include "holdfast/sim/lies.hpp"
 #include "holdfast/sim/strict_json.hpp"
 #include "holdfast/sim/trace.hpp"
 
@@ -245,7 +246,9 @@ Call call_of(ChoiceKind kind) {
 }
 
 Status check_fault(const std::string& where, const FaultPoint& fault) {
-  if (!is_legal(fault.call, fault.kind, fault.code))
+  const bool legal = fault.kind == FaultKind::lie ? find_lie(fault.call, fault.code) != nullptr
+                                                  : is_legal(fault.call, fault.kind, fault.code);
+  if (!legal)
     return refuse(where, fmt::format("{} with code {} is no legal fault of {}", name_of(fault.kind), fault.code,
                                      name_of(fault.call)));
   if (fault.kind == FaultKind::time) {
@@ -269,7 +272,8 @@ Status check_choice(const std::string& where, const Choice& choice) {
 // What cannot happen twice at one call. Events (late, gone, evict, time, death) may come on top of a fate, and the
 // copies of a batch take one choice.
 int slot_of(const FaultPoint& fault) {
-  const bool fate = fault.kind == FaultKind::before || fault.kind == FaultKind::lost || fault.kind == FaultKind::part;
+  const bool fate = fault.kind == FaultKind::before || fault.kind == FaultKind::lost ||
+                    fault.kind == FaultKind::part || fault.kind == FaultKind::lie;
   return fate ? 0 : static_cast<int>(fault.kind);
 }
 int slot_of(const Choice& choice) { return choice.call == Call::copy_batch ? 0 : static_cast<int>(choice.kind); }

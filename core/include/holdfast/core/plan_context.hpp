@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "holdfast/core/answers.hpp"
 #include "holdfast/core/guarded.hpp"
 #include "holdfast/core/quarantine.hpp"
 #include "holdfast/core/segment_registry.hpp"
@@ -40,8 +41,7 @@ class PlanContext {
   Result<std::vector<Segment>> live_segments(std::vector<Error>& absorbed) {
     Result<std::vector<Segment>> segments = runtime.fluxon.wait_local_segments_ready();
     if (!segments) return segments;
-    if (segments->empty())
-      return fluxon_error(FluxonErrc::backend_unavailable, "live_segments", "no segment is mounted");
+    if (Status sound = check_segments(*segments); !sound) return std::move(sound.error());
     if (Status ensured = registry.ensure(*segments, absorbed); !ensured) return std::move(ensured.error());
     return segments;
   }

@@ -133,7 +133,7 @@ class PlanPut {
     }
     if (codes->size() != group.keys.size()) {
       set_codes(group, kNoAnswer);
-      causes.push_back(make_error(Errc::put_failed, "commit_wait",
+      causes.push_back(make_error(Errc::bad_answer, "commit_wait",
                                   fmt::format("{} codes for {} keys", codes->size(), group.keys.size())));
       return;
     }

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "holdfast/core/answers.hpp"
 #include "holdfast/core/copy_batch.hpp"
 #include "holdfast/core/get_handle_lease.hpp"
 #include "holdfast/core/plan_blob.hpp"
@@ -27,6 +29,11 @@ template <Runtime Rt>
   Result<GetStart> start = context.runtime.fluxon.get_start(keys, true, atomic_group_lens);
   if (!start) return std::move(start.error());
   GetHandleLease<Rt> handle(context, start->handle, generation);
+  const std::size_t groups = std::max<std::size_t>(atomic_group_lens.size(), 1);
+  if (Status sound = check_get_start(*start, keys.size(), groups); !sound) {
+    if (Status cancelled = handle.cancel(); !cancelled) sound.error().suppressed.push_back(std::move(cancelled.error()));
+    return std::move(sound.error());
+  }
   if (!start->all_hit || start->transferable_len != keys.size()) {
     if (Status cancelled = handle.cancel(); !cancelled) absorbed.push_back(std::move(cancelled.error()));
     return Opened();

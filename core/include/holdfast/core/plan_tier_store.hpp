@@ -72,6 +72,7 @@ class PlanTierStore {
     if (!start) return std::move(start.error());
     GetHandleLease<Rt> handle(context_, start->handle, segments->front().generation);
     if (Status cancelled = handle.cancel(); !cancelled) absorbed.push_back(std::move(cancelled.error()));
+    if (Status sound = check_get_start(*start, keys.size(), 1); !sound) return std::move(sound.error());
     return start->all_hit;
   }
 

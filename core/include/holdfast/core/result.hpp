@@ -25,6 +25,7 @@ std::string_view to_string(Origin origin);
 enum class Errc : std::int32_t {
   invalid_argument = 1,  // the caller's input is not what the declaration asks for
   bad_plan_blob,         // a plan's table is not what was asked for: magic, count, alignment, an address
+  bad_answer,            // an answer that no honest runtime gives: counts that contradict each other, no mapping
   stale_generation,      // it belongs to an owner generation that has gone
   plan_too_old,          // past the plan's own age limit: aborted without a copy or a commit
   not_registered,        // host memory that no live registration covers whole

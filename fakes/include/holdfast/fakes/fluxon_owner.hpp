@@ -46,6 +46,7 @@ struct CommitChoice {
   bool future_fails = false;    // the wait fails instead of telling codes
   // From a value being stored to its route; the options' when not given.
   std::optional<Nanos> route_after_ns;
+  bool without_bound = false;  // no honest owner: keys may be stored past kSettleBound
 };
 
 struct GetStartChoice {

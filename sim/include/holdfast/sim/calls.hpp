@@ -52,8 +52,9 @@ enum class FaultKind : std::uint8_t {
   evict,   // the owner evicts what it may just before the call
   time,    // time passes just before the call, perhaps past a handle's or a plan's time-out
   death,   // the client dies at the call: it has no effect and answers StoreClosed, as does every later one
+  lie,     // an answer that no honest runtime gives: of no fault table, see lies.hpp
 };
-inline constexpr std::size_t kFaultKindCount = 8;
+inline constexpr std::size_t kFaultKindCount = 9;
 std::string_view name_of(FaultKind kind);
 std::optional<FaultKind> fault_kind_named(std::string_view name);
 

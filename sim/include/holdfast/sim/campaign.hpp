@@ -29,12 +29,15 @@ struct CampaignOptions {
   Nanos hang_limit_ns = kMinute;           // real time for one run of one seed
   Nanos time_budget_ns = 0;                // real time, after which no more seeds are begun; 0 = none
   Share recheck{1, 20};                    // share of the seeds that are run again, perturbed
-  std::uint64_t recheck_perturbation = 1;  // see perturbation_numbered
-  std::uint64_t failed_seeds_max = 10;     // stop when so many have failed; 0 = never
-  std::optional<Invariant> stop_at;        // stop when this one has been violated
-  std::uint64_t perturbation = 0;          // of the first run
-  RunOptions run;                          // of the first run; `on_step` is called in the worker
-  bool keep_results = false;               // give back each seed's whole result
+  std::uint64_t recheck_perturbation = 1;  // see perturbation_numbered; in a fresh process, one more
+  // The program, and its first words, that runs them again in a process of its own (see fresh_process.hpp): one that
+  // has the same system and trace reader. Empty: they run again in the same process only.
+  std::vector<std::string> fresh_program;
+  std::uint64_t failed_seeds_max = 10;  // stop when so many have failed; 0 = never
+  std::optional<Invariant> stop_at;     // stop when this one has been violated
+  std::uint64_t perturbation = 0;       // of the first run
+  RunOptions run;                       // of the first run; `on_step` is called in the worker
+  bool keep_results = false;            // give back each seed's whole result
 };
 
 // 0 changes nothing; every other number moves all that must not show.
@@ -43,7 +46,7 @@ Perturbation perturbation_numbered(std::uint64_t number);
 enum class FailureKind : std::uint8_t {
   violation,   // a promise was broken
   crash,       // the process ended by a signal, by an exit, or by an exception
-  hang,        // no end within the hang limit
+  hang,        // no end within the hang limit, or no end of runtime calls
   divergence,  // run again with another perturbation, it went another way: the harness, or the store, is not
                // deterministic
 };

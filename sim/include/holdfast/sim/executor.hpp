@@ -22,14 +22,17 @@ struct RunOptions {
   bool keep_calls = false;                          // list the calls of phase one
   std::vector<Invariant> disabled;                  // checks switched off
   std::function<void(const std::string&)> on_step;  // a line after each step, when set
+  // An operation of the store makes runtime calls without end. Must not return; when not set, the process aborts.
+  std::function<void(const std::string&)> on_endless;
 };
 
 // What must not show in a log: a run repeated with another perturbation has the same log hash.
 struct Perturbation {
   std::uint64_t arena_shift_pages = 0;
   std::uint64_t hash_seed = 0;
-  std::uint8_t heap_fill = 0;  // mallopt(M_PERTURB), when not 0
-  bool other_locale = false;   // a locale with another decimal point, where the system has one
+  std::uint8_t heap_fill = 0;      // mallopt(M_PERTURB), when not 0
+  std::uint64_t heap_shuffle = 0;  // when not 0: small blocks lie in another order in memory
+  bool other_locale = false;       // a locale with another decimal point, where the system has one
 };
 
 struct RunResult {

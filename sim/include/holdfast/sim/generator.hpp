@@ -47,6 +47,7 @@ struct Profile {
   Ratio registration_trouble{};  // of traces
   Ratio tight_segment{};         // of traces: slots run out
   Ratio in_memory_store{};       // of traces
+  bool hostile = false;          // lies as well: see lies.hpp
 };
 
 // "default", "calm", "faulty".

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "holdfast/fakes/cuda_device.hpp"
@@ -35,6 +36,7 @@ struct FiredFault {
   Origin origin = Origin::fluxon;
   std::int32_t code = 0;  // as the caller sees it; 0 when it sees no error (late, gone, evict)
   std::string subject;    // the key, plan ordinal or range it struck
+  std::string_view told_as = {};  // the call that its error names, when not its own
 };
 
 class Injector {

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "holdfast/fakes/virtual_clock.hpp"
@@ -34,7 +36,8 @@ struct RunContext {
   Verdicts verdicts{};
   MarkCounts marks{};
   FaultTally faults{};
-  std::uint64_t runtime_calls = 0;  // across the top seam; a batch is one
+  std::uint64_t runtime_calls = 0;                       // across the top seam; a batch is one
+  std::function<void(const std::string&)> on_endless{};  // see RunOptions; stays
 
   std::uint32_t step = 0;  // id of the step being executed; kDrainStep in phase two
   StepKind step_kind{};

@@ -64,10 +64,10 @@ class Program:
     def profiles(self):
         return run([self.path, "list", "profiles"]).text.split()
 
-    def campaign(self, words, name):
+    def campaign(self, words, name, recheck="0"):
         out = os.path.join(self.work, name)
         shutil.rmtree(out, ignore_errors=True)
-        ended = run([self.path, *words, "--jobs", "1", "--recheck", "0", "--quiet", "--hang-limit",
+        ended = run([self.path, *words, "--jobs", "1", "--recheck", recheck, "--quiet", "--hang-limit",
                      f"{HANG_LIMIT_S}s", "--out", out])
         with open(out + ".log", "w", encoding="utf-8") as log:
             log.write(ended.text)
@@ -101,6 +101,22 @@ class Program:
         for entry in report["violations"] if report else []:
             if entry["trace"] and os.path.exists(os.path.join(out, entry["trace"])):
                 catch.trace = os.path.join(out, entry["trace"])
+        return catch
+
+    def first_divergence(self, seeds):
+        """Every seed runs again, until the first that goes another way."""
+        ended, report, out = self.campaign(["run", "--seeds", seeds], "run", recheck="1/1")
+        catch = Catch(ended)
+        if report is None:
+            return catch
+        catch.reported = True
+        catch.cases = report["seeds"]["run"]
+        for entry in report["violations"]:
+            if entry["invariant"] != "divergence":
+                catch.others.append(entry["invariant"])
+            elif not catch.case:
+                catch.case = entry["seed"]
+                catch.trace = os.path.join(out, entry["trace"]) if entry["trace"] else ""
         return catch
 
     def replay(self, trace, disabled):

@@ -10,6 +10,8 @@ from build import BuildError
 from campaign import Program, run
 
 SEEDS_MAX = 20000
+DETERMINISM = "determinism"  # in the place of an invariant: caught by a run that differs when it runs again
+RECHECKED_SEEDS = "1-500"
 TEST_LIMIT_S = 300
 OFF_ROUNDS_MAX = 8
 
@@ -93,7 +95,12 @@ class Prover:
             with open(os.path.join(folder, "compile.log"), "w", encoding="utf-8") as log:
                 log.write(str(error))
             return Outcome(mutant, NOT_COMPILED)
-        outcome = self._campaigns(mutant, Program(path, folder)) if mutant.invariant else self._tests(mutant, path)
+        if mutant.invariant == DETERMINISM:
+            outcome = self._divergence(mutant, Program(path, folder))
+        elif mutant.invariant:
+            outcome = self._campaigns(mutant, Program(path, folder))
+        else:
+            outcome = self._tests(mutant, path)
         shutil.rmtree(os.path.join(folder, "built"))
         return outcome
 
@@ -113,6 +120,24 @@ class Prover:
             outcome.verdict, outcome.first, outcome.cases = CAUGHT, failed[0], str(len(failed))
         elif ended.status != 0:
             outcome.verdict = CRASHED
+        return outcome
+
+    def _divergence(self, mutant, program):
+        """By exit status 3 alone, of the campaign and of the replay of its trace; with no second runs, not at all."""
+        catch = program.first_divergence(RECHECKED_SEEDS)
+        outcome = Outcome(mutant, MISSED, mutant.invariant, others=", ".join(sorted(set(catch.others))) or "-")
+        if not catch.reported:
+            outcome.verdict, outcome.by = BROKEN, f"holdfast run: exit status {catch.ended.status}"
+        if not catch.case:
+            return outcome
+        outcome.first, outcome.cases = f"run {catch.case}", str(catch.cases)
+        again = program.replay(catch.trace, [])[0] if catch.trace else None
+        if catch.ended.status != 3 or again != 3:
+            outcome.verdict, outcome.off = BROKEN, f"exit status {catch.ended.status}, of the replay {again}"
+            return outcome
+        off, _, _ = program.campaign(["run", "--seeds", RECHECKED_SEEDS], "run-off")
+        outcome.off = "clean" if off.status == 0 else f"exit status {off.status}"
+        outcome.verdict = CAUGHT if off.status == 0 else SEEN
         return outcome
 
     def _campaigns(self, mutant, program):

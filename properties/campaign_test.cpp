@@ -343,6 +343,7 @@ TEST(Campaign, AResultComesBackFromItsProcessWhole) {
       EXPECT_EQ(back.violations[i].step, here.violations[i].step);
       EXPECT_EQ(back.violations[i].call, here.violations[i].call);
       EXPECT_EQ(back.violations[i].message, here.violations[i].message);
+      EXPECT_EQ(back.violations[i].culprits, here.violations[i].culprits);
       EXPECT_EQ(back.violations[i].at_ns, here.violations[i].at_ns);
     }
     EXPECT_EQ(back.checked, here.checked);

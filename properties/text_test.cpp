@@ -45,6 +45,12 @@ TEST(Printable, GivesUpTheMiddleOfALongText) {
   EXPECT_THAT(text, ::testing::EndsWith("end"));
 }
 
+TEST(Kinds, AreTheSameWhateverTheNumbersAre) {
+  EXPECT_EQ(kinds_in("put plan 12 (3 keys, of step 4) and batch 0x1F of 2"), "put plan # and batch # of #");
+  EXPECT_EQ(kinds_in("put plan 7 (of step 99 (again)) and batch 0xabc of 31"), "put plan # and batch # of #");
+  EXPECT_EQ(kinds_in("no number"), "no number");
+}
+
 TEST(ShellWord, IsOneWordWhateverItHolds) {
   EXPECT_EQ(shell_word("out/17.trace.json"), "out/17.trace.json");
   EXPECT_EQ(shell_word("my out"), "'my out'");

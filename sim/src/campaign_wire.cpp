@@ -95,6 +95,7 @@ void cross_violation(Wire& wire, Violation_& violation) {
   wire.field(violation.call);
   wire.field(violation.message);
   wire.field(violation.at_ns);
+  wire.field(violation.culprits);
 }
 
 template <class Wire, class Run>

@@ -249,7 +249,8 @@ void Executor::Impl::check_told(const Step& step, const Inspection& before, bool
   for (const FiredFault& fault : untold(fired, told, absorptions)) {
     context.violate(
         Invariant::error_told, name_of(fault.point.call),
-        "nobody told of the fault " + describe(fault) + "; step " + std::to_string(step.id) + " told of: " + all_told);
+        "nobody told of the fault " + describe(fault) + "; step " + std::to_string(step.id) + " told of: " + all_told,
+        std::string(name_of(fault.point.kind)) + " of " + std::string(name_of(fault.point.call)));
   }
 }
 

@@ -67,7 +67,8 @@ void Executor::Impl::drain() {
   const auto none = [&](std::uint64_t count, std::string_view what) {
     if (count == 0) return;
     context.violate(Invariant::quiescent_baseline, {},
-                    "the store still has " + std::to_string(count) + " " + std::string(what) + " after the drain");
+                    "the store still has " + std::to_string(count) + " " + std::string(what) + " after the drain",
+                    what);
   };
   none(inspection.references, "references on nodes");
   none(inspection.unsettled, "unsettled keys");
@@ -144,7 +145,8 @@ void Executor::Impl::check_clean_cycle() {
   }
   // Answers that got lost pin values until the client leaves, and a small segment may be full of them.
   if (context.faults.total > 0 && owner.holders() + owner.prepared_slots() > 0) return;
-  context.violate(Invariant::quiescent_baseline, {}, "after the drain a clean put and resume failed: " + why);
+  context.violate(Invariant::quiescent_baseline, {}, "after the drain a clean put and resume failed: " + why,
+                  "a clean put and resume");
 }
 
 std::string Executor::Impl::clean_cycle(std::uint32_t attempt) {
@@ -213,12 +215,15 @@ void Executor::Impl::check_store_is_accounted(const Inspection& inspection) {
   });
   if (orphans > 0) {
     context.violate(Invariant::quiescent_baseline, {},
-                    std::to_string(orphans) + " keys in the owner's store belong to no claim: " + named);
+                    std::to_string(orphans) + " keys in the owner's store belong to no claim: " + named,
+                    "keys of no claim");
   }
   if (trace->in_memory_store || inspection.accounted_bytes == book.claimed_slot_bytes()) return;
-  context.violate(Invariant::quiescent_baseline, {},
-                  "the store accounts " + std::to_string(inspection.accounted_bytes) + " bytes, its claims take " +
-                      std::to_string(book.claimed_slot_bytes()));
+  context.violate(
+      Invariant::quiescent_baseline, {},
+      "the store accounts " + std::to_string(inspection.accounted_bytes) + " bytes, its claims take " +
+          std::to_string(book.claimed_slot_bytes()),
+      inspection.accounted_bytes > book.claimed_slot_bytes() ? "too many accounted bytes" : "too few accounted bytes");
 }
 
 // Answers that got lost pin values until the client leaves; where none was, nothing may be pinned even before.

@@ -151,7 +151,8 @@ bool Executor::Impl::restart_client(Ending& ending) {
       context.violate(Invariant::no_publish_on_failure, {},
                       "a refused snapshot left " + std::to_string(left.nodes) + " nodes, " +
                           std::to_string(left.ready_blobs) + " ready blobs and " + std::to_string(left.ready_latents) +
-                          " ready latents; " + std::to_string(book.blobs()) + " blobs were claimed");
+                          " ready latents; " + std::to_string(book.blobs()) + " blobs were claimed",
+                      "what a refused snapshot left");
     }
   } else if (wants_text()) {
     ending.text +=

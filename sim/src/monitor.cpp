@@ -23,11 +23,13 @@ void Monitor::Impl::check_all_ended() {
   context.verdicts.checked(Invariant::one_terminal);
   for (const std::uint32_t index : plans.live_plans()) {
     context.violate(Invariant::one_terminal, "",
-                    fmt::format("{} never ended; it is {} ns", describe(plans.plan(index)), now()));
+                    fmt::format("{} never ended; it is {} ns", describe(plans.plan(index)), now()),
+                    describe(plans.plan(index)));
   }
   for (const std::uint32_t index : plans.live_handles()) {
     context.violate(Invariant::one_terminal, "",
-                    fmt::format("{} never ended; it is {} ns", describe(plans.handle(index)), now()));
+                    fmt::format("{} never ended; it is {} ns", describe(plans.handle(index)), now()),
+                    describe(plans.handle(index)));
   }
 }
 

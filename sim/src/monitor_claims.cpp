@@ -68,7 +68,8 @@ void Monitor::Impl::end(bool ok) {
     context.verdicts.checked(Invariant::no_publish_on_failure);
     if (operation.claims_made > 0) {
       context.violate(Invariant::no_publish_on_failure, "",
-                      fmt::format("{} failed, but made {} claims", name_of(operation.kind), operation.claims_made));
+                      fmt::format("{} failed, but made {} claims", name_of(operation.kind), operation.claims_made),
+                      fmt::format("claims of a failed {}", name_of(operation.kind)));
     }
   }
   for (const OperationRecord::Removed& removal : operation.removed) {
@@ -76,7 +77,8 @@ void Monitor::Impl::end(bool ok) {
     if ((node.claims & bit_of(removal.claim)) == 0) continue;
     context.violate(Invariant::ready_after_commit, "",
                     fmt::format("the {} of {} is still claimed at the end of {}, in which one of its keys was removed",
-                                sim::name_of(removal.claim), name(node), name_of(operation.kind)));
+                                sim::name_of(removal.claim), name(node), name_of(operation.kind)),
+                    fmt::format("{} claim and removal", sim::name_of(removal.claim)));
   }
   const bool evicts = operation.kind == Operation::evict || operation.kind == Operation::make_room;
   if (evicts && claims.held() + claims.pinned() > 0) context.verdicts.checked(Invariant::pinned_stays);
@@ -109,7 +111,9 @@ bool Monitor::Impl::proven(Claim claim, std::uint32_t node, std::string_view loc
                   sim::name_of(claim), name(claims.node(node)), now(), name_of(operation.kind), missing,
                   committed_ns == KeyRecord::kNeverCommitted ? "never committed"
                                                              : fmt::format("last committed at {} ns", committed_ns),
-                  kSettleBound / kSecond));
+                  kSettleBound / kSecond),
+      fmt::format("{} claim and {}", sim::name_of(claim),
+                  committed_ns == KeyRecord::kNeverCommitted ? "no commit" : "a commit without code 0"));
   return false;
 }
 
@@ -119,7 +123,8 @@ void Monitor::Impl::check_bytes(Claim claim, const NodeRecord& node, std::string
   if (claim == Claim::kv && values != std::size_t{2} * n_layers) {
     context.violate(
         Invariant::ready_after_commit, "",
-        fmt::format("the kv of {} is claimed with {} layers, its source has {} values", name(node), n_layers, values));
+        fmt::format("the kv of {} is claimed with {} layers, its source has {} values", name(node), n_layers, values),
+        "kv claim and number of layers");
     return;
   }
   bool all_there = true;
@@ -135,7 +140,8 @@ void Monitor::Impl::check_bytes(Claim claim, const NodeRecord& node, std::string
     context.violate(Invariant::ready_after_commit, "",
                     fmt::format("{} of {} is claimed at {} ns during {}, but the stored bytes (hash {:016x}) are not "
                                 "the source's (hash {:016x})",
-                                key_name, name(node), now(), name_of(operation.kind), *stored, source));
+                                key_name, name(node), now(), name_of(operation.kind), *stored, source),
+                    fmt::format("{} claim and other bytes", sim::name_of(claim)));
   });
   if (all_there) context.verdicts.checked(Invariant::ready_after_commit);
 }
@@ -156,7 +162,8 @@ void Monitor::Impl::claim(Claim claim, std::string_view locator, std::uint32_t n
     if (const FlightBatch* batch = copies.oldest_to_host()) {
       context.violate(Invariant::ready_after_commit, "",
                       fmt::format("the {} of {} is claimed at {} ns while {} may be in flight", sim::name_of(claim),
-                                  name(claims.node(node)), now(), describe(*batch)));
+                                  name(claims.node(node)), now(), describe(*batch)),
+                      fmt::format("{} claim and batch {}", sim::name_of(claim), to_string(batch->direction)));
     }
     return;
   }
@@ -192,7 +199,8 @@ void Monitor::Impl::withdraw(Claim claim, std::string_view locator) {
   if (why.empty()) return;
   context.violate(Invariant::pinned_stays, "",
                   fmt::format("{} withdraws the {} of {} at {} ns, but {}", name_of(operation.kind),
-                              sim::name_of(claim), name(node), now(), why));
+                              sim::name_of(claim), name(node), now(), why),
+                  fmt::format("{} withdrawal, {}", sim::name_of(claim), why));
 }
 
 void Monitor::Impl::removing(std::uint32_t key, std::string_view key_name) {
@@ -211,7 +219,8 @@ void Monitor::Impl::removing(std::uint32_t key, std::string_view key_name) {
   if (why.empty()) return;
   violate(Invariant::pinned_stays, Call::remove,
           fmt::format("{} of the claimed {} of {} is removed at {} ns during {}, but {}", key_name,
-                      sim::name_of(record.claim), name(node), now(), name_of(operation.kind), why));
+                      sim::name_of(record.claim), name(node), now(), name_of(operation.kind), why),
+          fmt::format("{} removal, {}", sim::name_of(record.claim), why));
 }
 
 void Monitor::Impl::removed(std::uint32_t key, const Status& answer) {

@@ -129,7 +129,8 @@ struct Monitor::Impl::Cuda final : CudaBackend {
             Invariant::abort_after_sync, Call::host_unregister,
             fmt::format("registration {} ({}, {} bytes) is unregistered at {} ns while {} may be in flight: "
                         "no successful wait covers it",
-                        ordinal, host_text(ptr), known->bytes, monitor.now(), describe(*batch)));
+                        ordinal, host_text(ptr), known->bytes, monitor.now(), describe(*batch)),
+            fmt::format("batch {}", to_string(batch->direction)));
       }
       if (monitor.operation.registration_failed && known->operation == monitor.operation.ordinal) {
         monitor.context.marks.reach(Mark::registration_rolled_back);
@@ -145,7 +146,8 @@ struct Monitor::Impl::Cuda final : CudaBackend {
   void wrong(std::size_t index, std::span<const Copy> batch, CopyDirection direction, std::string_view why) {
     monitor.violate(Invariant::validated_batch, Call::copy_batch,
                     fmt::format("copy {} of {} ({} bytes, {}), submitted at {} ns: {}", index, batch.size(),
-                                batch[index].bytes, to_string(direction), monitor.now(), why));
+                                batch[index].bytes, to_string(direction), monitor.now(), why),
+                    fmt::format("copy {}, {}", to_string(direction), why));
   }
 
   // The first thing that is wrong; each copy's sides are logged on the way.
@@ -159,7 +161,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
     };
     if (batch.empty()) {
       monitor.violate(Invariant::validated_batch, Call::copy_batch,
-                      fmt::format("a batch without copies is submitted at {} ns", monitor.now()));
+                      fmt::format("a batch without copies is submitted at {} ns", monitor.now()), "no copies");
     }
     sides.clear();
     for (std::size_t i = 0; i < batch.size(); ++i) {

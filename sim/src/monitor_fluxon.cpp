@@ -230,13 +230,15 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     if (plan == nullptr) {
       monitor.violate(Invariant::one_terminal, call,
                       fmt::format("{} at {} ns of a plan that is not live: {}", name_of(call), monitor.now(),
-                                  monitor.plans.how_it_ended(ptr.address, false)));
+                                  monitor.plans.how_it_ended(ptr.address, false)),
+                      monitor.plans.how_it_ended(ptr.address, false));
       return nullptr;
     }
     if (plan->sort != sort) {
       monitor.violate(
           Invariant::one_terminal, call,
-          fmt::format("{} at {} ns is the wrong kind of call for {}", name_of(call), monitor.now(), describe(*plan)));
+          fmt::format("{} at {} ns is the wrong kind of call for {}", name_of(call), monitor.now(), describe(*plan)),
+          describe(*plan));
       return nullptr;
     }
     return plan;
@@ -250,7 +252,8 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     monitor.violate(
         invariant, call,
         fmt::format("{} at {} ns of {} while {} may be in flight: no successful wait covers it", name_of(call),
-                    monitor.now(), describe(plan), batch == nullptr ? "a copy" : describe(*batch)));
+                    monitor.now(), describe(plan), batch == nullptr ? "a copy" : describe(*batch)),
+        fmt::format("{} and batch {}", describe(plan), batch == nullptr ? "" : to_string(batch->direction)));
   }
 
   Result<Future> local_fast_put_commit(PlanPtr ptr) override {
@@ -263,7 +266,8 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
         monitor.violate(Invariant::sync_before_commit, kCall,
                         fmt::format("commit at {} ns of {}, whose copies are not known to have succeeded: {} failed at "
                                     "{} ns",
-                                    submitted_ns, describe(*plan), name_of(plan->failed_call), plan->failed_ns));
+                                    submitted_ns, describe(*plan), name_of(plan->failed_call), plan->failed_ns),
+                        fmt::format("failed {}", name_of(plan->failed_call)));
       }
       note_age(*plan);
     }
@@ -383,7 +387,8 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     if (handle == nullptr) {
       monitor.violate(Invariant::one_terminal, call,
                       fmt::format("{} at {} ns of a handle that is not live: {}", name_of(call), monitor.now(),
-                                  monitor.plans.how_it_ended(number.number, true)));
+                                  monitor.plans.how_it_ended(number.number, true)),
+                      monitor.plans.how_it_ended(number.number, true));
     }
     return handle;
   }

@@ -92,8 +92,8 @@ struct Monitor::Impl {
   std::unique_ptr<FileBackend> make_files();
 
   [[nodiscard]] Nanos now() const { return context.clock.now_ns(); }
-  void violate(Invariant invariant, Call call, std::string message) {
-    context.violate(invariant, name_of(call), std::move(message));
+  void violate(Invariant invariant, Call call, std::string message, std::string_view culprits) {
+    context.violate(invariant, name_of(call), std::move(message), culprits);
   }
   // Each call that crosses the seam begins its event here.
   std::vector<std::uint64_t>& count_call() {

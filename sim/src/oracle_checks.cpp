@@ -37,6 +37,9 @@ std::optional<Oracle::Wrong> Oracle::judge(const std::byte* bytes, NodeIndex nod
     const bool same_space = found.namespace_id == nodes_[node].namespace_id && found.layout == nodes_[node].layout;
     wrong.invariant = same_space ? Invariant::whole_window : Invariant::namespace_isolation;
     wrong.what += ", holds " + place(origin->node, origin->tensor, origin->frame);
+    wrong.culprit = found.layout != nodes_[node].layout ? "another layout's bytes"
+                    : !same_space                       ? "another world's bytes"
+                                                        : "another place's bytes";
     if (found.layout != nodes_[node].layout) wrong.what += " in another layout";
     return wrong;
   }
@@ -45,13 +48,16 @@ std::optional<Oracle::Wrong> Oracle::judge(const std::byte* bytes, NodeIndex nod
   const auto [at, with] = std::mismatch(bytes, bytes + size, expected.begin());
   const bool one_value = std::all_of(bytes, bytes + size, [&](std::byte byte) { return byte == bytes[0]; });
   wrong.what += ", first wrong byte at " + std::to_string(at - bytes) + " of " + std::to_string(size);
+  wrong.culprit = one_value ? "bytes that nobody wrote" : "bytes of nowhere";
   if (one_value) wrong.what += ", every byte is " + std::to_string(std::to_integer<int>(bytes[0]));
   return wrong;
 }
 
-void Oracle::report(Invariant invariant, const std::string& message) {
-  context_.violate(invariant, {}, message);
-  if (after_restart_) context_.violate(Invariant::restart_safe, {}, "after a restart: " + message);
+void Oracle::report(Invariant invariant, const std::string& message, std::string_view culprits) {
+  context_.violate(invariant, {}, message, culprits);
+  if (!after_restart_) return;
+  const std::string after = std::string(name_of(invariant)) + ", " + std::string(culprits);
+  context_.violate(Invariant::restart_safe, {}, "after a restart: " + message, after);
 }
 
 void Oracle::count_exact(std::uint64_t times) {
@@ -73,16 +79,16 @@ bool Oracle::check_resume(StandInEngine& engine, std::uint32_t matched_chunks, s
   if (others) context_.verdicts.checked(Invariant::namespace_isolation);
 
   if (matched_chunks > path.size()) {
-    report(Invariant::whole_window, who + "the session has only " + std::to_string(path.size()));
+    report(Invariant::whole_window, who + "the session has only " + std::to_string(path.size()), "too many chunks");
     return false;
   }
   for (std::uint32_t i = 0; i < matched_chunks; ++i) {
     if (!knows(path[i])) work_out(path[i]);
   }
   bool right = true;
-  const auto wrong = [&](Invariant invariant, const std::string& message) {
+  const auto wrong = [&](Invariant invariant, const std::string& message, std::string_view culprit) {
     right = false;
-    report(invariant, who + message);
+    report(invariant, who + message, culprit);
   };
   ColdRing ring;
   ring.configure(geometry);
@@ -90,26 +96,30 @@ bool Oracle::check_resume(StandInEngine& engine, std::uint32_t matched_chunks, s
   const RingIndices expected{ring.size() * geometry.frame_tokens, ring.frames_seen() * geometry.frame_tokens};
   if (engine.indices() != expected) {
     wrong(Invariant::whole_window,
-          "published indices " + text_of(engine.indices()) + ", a cold run has " + text_of(expected));
+          "published indices " + text_of(engine.indices()) + ", a cold run has " + text_of(expected), "indices");
   }
   const std::uint64_t draws = static_cast<std::uint64_t>(matched_chunks) * (geometry.timesteps - 1);
   if (published.chunks != matched_chunks || published.draws != draws) {
-    wrong(Invariant::exact_bytes, "went on after " + std::to_string(published.chunks) + " chunks with " +
-                                      std::to_string(published.draws) + " draws burnt, a cold run has " +
-                                      std::to_string(draws));
+    wrong(Invariant::exact_bytes,
+          "went on after " + std::to_string(published.chunks) + " chunks with " + std::to_string(published.draws) +
+              " draws burnt, a cold run has " + std::to_string(draws),
+          published.chunks != matched_chunks ? "chunks" : "draws");
   }
   const std::uint32_t latents =
       geometry.latent_bytes == 0 ? 0 : std::min({published.latents, engine.target_count(), matched_chunks});
   if (geometry.latent_bytes != 0 && latents != std::max(published.latents, matched_chunks)) {
-    wrong(Invariant::exact_bytes, "published " + std::to_string(published.latents) + " latents, of " +
-                                      std::to_string(engine.target_count()) + " that it asked a place for");
+    wrong(Invariant::exact_bytes,
+          "published " + std::to_string(published.latents) + " latents, of " + std::to_string(engine.target_count()) +
+              " that it asked a place for",
+          "number of latents");
   }
 
   // One wrong frame is told; the others would say the same.
   bool held_right = true;
   const auto told = [&](const std::string& where, const Wrong& what) {
     right = held_right = false;
-    if (!what.consequence) report(what.invariant, who + where + " " + what.what);
+    if (!what.consequence)
+      report(what.invariant, who + where + " " + what.what, where + " " + std::string(what.culprit));
   };
   for (std::size_t position = 0; position < ring.size() && held_right; ++position) {
     const std::uint64_t frame = ring[position];
@@ -128,7 +138,7 @@ bool Oracle::check_resume(StandInEngine& engine, std::uint32_t matched_chunks, s
   }
   // Right bytes that nobody claimed; of wrong ones it has been told what they are.
   if (held_right && matched_chunks > claimed_chunks) {
-    wrong(Invariant::whole_window, "a blob was ever claimed of only " + std::to_string(claimed_chunks));
+    wrong(Invariant::whole_window, "a blob was ever claimed of only " + std::to_string(claimed_chunks), "no claim");
   }
   return right;
 }
@@ -141,7 +151,8 @@ bool Oracle::check_cold(StandInEngine& engine, bool failed) {
   report(Invariant::no_publish_on_failure,
          std::string(failed ? "a failed resume" : "a resume that matched nothing") + " published indices " +
              text_of(published.largest) + ", " + std::to_string(published.latents) + " latents, went on after " +
-             std::to_string(published.chunks) + " chunks with " + std::to_string(published.draws) + " draws");
+             std::to_string(published.chunks) + " chunks with " + std::to_string(published.draws) + " draws",
+         failed ? "a failed resume" : "a resume that matched nothing");
   return false;
 }
 

@@ -49,6 +49,7 @@ std::vector<ReportViolation> list_violations(const CampaignResult& result, const
       entry.step = violation.step;
       entry.call = printable(violation.call);
       entry.message = printable(violation.message, kMessageBytesMax);
+      entry.culprits = printable(violation.culprits, kMessageBytesMax);
       entry.at_ns = violation.at_ns;
       list.push_back(entry);
     }

@@ -37,6 +37,7 @@ Json violations_of(const Report& report) {
     }
     entry["call"] = violation.call;
     entry["message"] = violation.message;
+    entry["culprits"] = violation.culprits;
     entry["at_ns"] = violation.at_ns ? Json(*violation.at_ns) : Json();
     entry["trace"] = violation.trace.empty() ? Json() : Json(violation.trace);
     entry["reproduce"] = violation.reproduce;

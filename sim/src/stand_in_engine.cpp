@@ -172,7 +172,8 @@ bool StandInEngine::generate() {
                    "the output frames of " + oracle_.describe(index) + " differ from the cold run's: " +
                        (draws_ != draws_due + sizes.geometry.timesteps - 1 ? "the draws burnt before it differ"
                         : error != 0                                       ? "the ring it was computed from is wrong"
-                                                                           : "a latent above it is wrong"));
+                                                                           : "a latent above it is wrong"),
+                   "output frames");
   }
   return right;
 }
@@ -269,8 +270,10 @@ void StandInEngine::reread(std::size_t count) {
     if (!what) continue;
     blamed_ = true;
     if (!what->consequence) {
-      oracle_.report(Invariant::exact_bytes, "ring frame " + std::to_string(position) +
-                                                 " changed while nobody had a right to write it: " + what->what);
+      oracle_.report(
+          Invariant::exact_bytes,
+          "ring frame " + std::to_string(position) + " changed while nobody had a right to write it: " + what->what,
+          what->culprit);
     }
   }
 }

@@ -170,7 +170,7 @@ void Tap::Impl::collect_owner(std::string_view call) {
                       std::array{static_cast<std::uint64_t>(incident.kind), incident.slot_offset,
                                  incident.first_wrong_byte, incident.last_plan},
                       [&] { return message; });
-    context.violate(broken_by(incident.kind), call, std::move(message));
+    context.violate(broken_by(incident.kind), call, std::move(message), to_string(incident.kind));
   }
 }
 
@@ -191,7 +191,8 @@ void Tap::Impl::collect_device(std::string_view call) {
                       std::array{static_cast<std::uint64_t>(incident.kind), incident.copy.batch,
                                  static_cast<std::uint64_t>(incident.copy.index), incident.copy.copy.bytes},
                       [&] { return message; });
-    context.violate(broken_by(incident.kind), call, std::move(message));
+    context.violate(broken_by(incident.kind), call, std::move(message),
+                    fmt::format("copy {}, {}", to_string(incident.copy.direction), to_string(incident.kind)));
   }
 }
 
@@ -255,7 +256,7 @@ void Tap::check_baseline() {
     if (count == 0) return;
     std::string message = fmt::format("{} {} left after the drain, at {} ns", count, what, tap.context.clock.now_ns());
     if (what == "holders") tap.count_holders(message);
-    tap.context.violate(Invariant::quiescent_baseline, "", std::move(message));
+    tap.context.violate(Invariant::quiescent_baseline, "", std::move(message), what);
   };
   none(tap.owner.live_plans(), "live plans");
   none(tap.owner.live_handles(), "live handles");

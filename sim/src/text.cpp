@@ -83,6 +83,31 @@ std::string printable(std::string_view text, std::size_t bytes_max) {
                    std::string(text.substr(text.size() - (kept - head))));
 }
 
+std::string kinds_in(std::string_view text) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto is_hex = [&](char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); };
+  std::string kinds;
+  std::size_t depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '(') {
+      ++depth;
+      if (!kinds.empty() && kinds.back() == ' ') kinds.pop_back();
+    } else if (c == ')') {
+      if (depth > 0) --depth;
+    } else if (depth == 0 && is_digit(c)) {
+      const bool hex = text.substr(i).starts_with("0x");
+      if (hex) i += 2;
+      while (i < text.size() && (hex ? is_hex(text[i]) : is_digit(text[i]))) ++i;
+      --i;
+      kinds += '#';
+    } else if (depth == 0) {
+      kinds += c;
+    }
+  }
+  return kinds;
+}
+
 std::string shell_word(std::string_view text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,";
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);

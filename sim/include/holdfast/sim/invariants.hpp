@@ -38,6 +38,9 @@ struct Violation {
   std::string call;        // the call at which it showed, empty at the end of a step
   std::string message;     // both culprits, times, the missing edge or the first wrong byte
   Nanos at_ns = 0;         // virtual
+  // The kinds of what met: the step's, and what the check found, without numbers. With the invariant and the call this
+  // says whether another run breaks the same thing.
+  std::string culprits{};
 };
 inline constexpr std::uint32_t kDrainStep = 0xFFFF'FFFF;
 

@@ -100,10 +100,11 @@ class Oracle {
     Invariant invariant = Invariant::exact_bytes;
     bool consequence = false;  // of what has been reported already
     std::string what;
+    std::string_view culprit;  // the kind of what is there
   };
   [[nodiscard]] std::optional<Wrong> judge(const std::byte* bytes, NodeIndex node, std::size_t tensor,
                                            std::uint32_t frame);
-  void report(Invariant invariant, const std::string& message);
+  void report(Invariant invariant, const std::string& message, std::string_view culprits);
   void count_exact(std::uint64_t times = 1);
 
  private:

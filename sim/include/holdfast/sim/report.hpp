@@ -27,6 +27,7 @@ struct ReportViolation {
   std::optional<std::uint32_t> step;
   std::string call;
   std::string message;
+  std::string culprits;        // their kinds
   std::optional<Nanos> at_ns;  // virtual
   std::string trace;           // relative to the report; empty = none was written
   std::string reproduce;       // one command

@@ -51,9 +51,8 @@ struct RunContext {
     step_kind = kind;
     calls_in_step.fill(0);
   }
-  void violate(Invariant invariant, std::string_view call, std::string message) {
-    verdicts.violated({invariant, step, std::string(call), std::move(message), clock.now_ns()});
-  }
+  // `culprits`: kinds, without numbers; the step's is added.
+  void violate(Invariant invariant, std::string_view call, std::string message, std::string_view culprits);
   void reset();
 };
 

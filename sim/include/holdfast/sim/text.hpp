@@ -19,6 +19,8 @@ inline constexpr std::size_t kTextWidth = 100;
 std::string printable(std::string_view text);
 // As printable, at most `bytes_max` long: the middle gives way to "[...]".
 std::string printable(std::string_view text, std::size_t bytes_max);
+// The text without what differs from case to case: numbers become "#", what stands in brackets goes.
+std::string kinds_in(std::string_view text);
 // The same text as one word of a POSIX shell.
 std::string shell_word(std::string_view text);
 

@@ -23,7 +23,9 @@
 #include <utility>
 
 #include "campaign_worker.hpp"
+#include "forked_child.hpp"
 #include "holdfast/sim/text.hpp"
+#include "stop_signals.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -33,33 +35,6 @@ constexpr std::uint64_t kBlocksAheadMax = 8;  // per job: bounds what waits to b
 constexpr std::uint32_t kLostWorkersMax = 3;  // deaths that no seed can be blamed for
 constexpr int kPollMs = 50;
 constexpr std::size_t kForwardedBytesMax = 1 << 16;
-
-volatile std::sig_atomic_t stop_signal = 0;
-extern "C" void note_stop_signal(int number) { stop_signal = number; }
-
-// The first signal ends the campaign in good order; a second one has its usual effect.
-class StopSignals {
- public:
-  StopSignals() {
-    stop_signal = 0;
-    struct sigaction action{};
-    action.sa_handler = note_stop_signal;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, &interrupt_);
-    sigaction(SIGTERM, &action, &terminate_);
-  }
-  ~StopSignals() {
-    sigaction(SIGINT, &interrupt_, nullptr);
-    sigaction(SIGTERM, &terminate_, nullptr);
-  }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-  [[nodiscard]] bool arrived() const { return stop_signal != 0; }
-
- private:
-  struct sigaction interrupt_{};
-  struct sigaction terminate_{};
-};
 
 Nanos now_ns() { return SteadyClock{}.now_ns(); }
 

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include "holdfast/sim/files.hpp"
 #include "holdfast/sim/fresh_process.hpp"
+#include "holdfast/sim/generator.hpp"
 #include "holdfast/sim/progress.hpp"
 #include "holdfast/sim/text.hpp"
 
@@ -48,18 +50,11 @@ void remove_old_traces(const std::string& directory) {
   for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
     const std::size_t digits = name.find_first_not_of("0123456789");
-    if (digits != 0 && digits != std::string::npos && name.substr(digits) == ".trace.json") {
+    if (digits == 0 || digits == std::string::npos) continue;
+    if (name.substr(digits) == ".trace.json" || name.substr(digits) == ".min.trace.json") {
       std::filesystem::remove(entry.path(), error);
     }
   }
-}
-
-Result<Invariant> invariant_of(const std::string& option, const std::string& name) {
-  if (const auto invariant = invariant_named(name)) return *invariant;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < kInvariantCount; ++i) names.emplace_back(name_of(static_cast<Invariant>(i)));
-  return refusal(option, fmt::format("there is no invariant '{}'{} (holdfast list invariants)", printable(name),
-                                     did_you_mean(name, names)));
 }
 
 constexpr std::size_t kTracesMax = 100;
@@ -136,6 +131,12 @@ OptionSpec disable_option() {
   return {"disable", OptionSpec::Kind::repeated, "INVARIANT",
           "switch a check off; may be repeated. The report says so, and nothing else of that invariant"};
 }
+OptionSpec seed_option() {
+  return {"seed", OptionSpec::Kind::value, "N", "the trace that today's generator makes of seed N"};
+}
+OptionSpec profile_option() {
+  return {"profile", OptionSpec::Kind::value, "NAME", "of --seed (default 'default'; holdfast list profiles)"};
+}
 OptionSpec out_option() { return {"out", OptionSpec::Kind::value, "DIR", std::string(kOutHelp)}; }
 OptionSpec keep_going_option() {
   return {"keep-going", OptionSpec::Kind::flag, "", "do not stop when 10 seeds have failed"};
@@ -148,6 +149,14 @@ OptionSpec stop_at_option() {
 OptionSpec quiet_option() { return {"quiet", OptionSpec::Kind::flag, "", "no progress on standard error"}; }
 OptionSpec hang_limit_option() {
   return {"hang-limit", OptionSpec::Kind::value, "TIME", "real time after which one run counts as hung (default 60s)"};
+}
+
+Result<Invariant> invariant_of(const std::string& option, const std::string& name) {
+  if (const auto invariant = invariant_named(name)) return *invariant;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kInvariantCount; ++i) names.emplace_back(name_of(static_cast<Invariant>(i)));
+  return refusal(option, fmt::format("there is no invariant '{}'{} (holdfast list invariants)", printable(name),
+                                     did_you_mean(name, names)));
 }
 
 Status stop_as_asked(const Arguments& arguments, CampaignOptions& options) {
@@ -192,6 +201,33 @@ void print_start(const Report& report) {
   std::fflush(stdout);
 }
 
+Result<Trace> trace_of(const Arguments& arguments, std::string_view command) {
+  const auto seed_text = arguments.value("seed");
+  const auto& file = arguments.operand();
+  if (file && seed_text) return refusal(command, "takes a FILE or --seed N, not both");
+  if (!file && !seed_text) return refusal(command, "wants a trace FILE, or --seed N");
+  if (file) {
+    if (arguments.has("profile")) return refusal("--profile", "belongs to --seed; a trace file has its own content");
+    const TraceLimits limits;
+    auto text = read_input_file(*file, limits.file_bytes_max);
+    if (!text) return text.error();
+    auto trace = read_trace(*text, *file, limits);
+    if (!trace) return refusal(command, explain(trace.error()));
+    return trace;
+  }
+  auto seed = parse_count("--seed", *seed_text, 1, std::numeric_limits<std::uint64_t>::max() / 2);
+  if (!seed) return seed.error();
+  const std::string name = arguments.value("profile").value_or("default");
+  const Profile* profile = profile_named(name);
+  if (profile == nullptr) {
+    std::vector<std::string> names;
+    for (const Profile& known : profiles()) names.emplace_back(known.name);
+    return refusal("--profile", fmt::format("there is no profile '{}'{} (holdfast list profiles)", printable(name),
+                                            did_you_mean(name, names)));
+  }
+  return generate(*seed, *profile);
+}
+
 Status prepare_output(const std::string& out) {
   if (out.empty()) return {};
   if (auto status = make_directory(out + "/failures"); !status) return refusal("--out", explain(status.error()));
@@ -229,6 +265,16 @@ Status carry_out(const CampaignJob& job, Report& report) {
                           shell_word(fmt::format("{}/failures/{}.trace.json", job.out, failure.seed)))
             : job.replay_words(failure.seed);
     return words + disable_words(report.disabled);
+  };
+  std::map<std::uint64_t, ShrunkTrace> shrunk;
+  if (!job.out.empty() && job.shrink_budget_ns > 0 && !report.result.interrupted) {
+    auto all = shrink_failures(job, report.result);
+    if (!all) return all.error();
+    shrunk = std::move(*all);
+  }
+  sources.shrunk = [&](const SeedFailure& failure) {
+    const auto found = shrunk.find(failure.seed);
+    return found == shrunk.end() ? std::nullopt : std::optional(found->second);
   };
   report.violations = list_violations(report.result, sources);
   return {};

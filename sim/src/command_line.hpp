@@ -58,6 +58,7 @@ struct Command {
 };
 Command run_command();
 Command replay_command();
+Command shrink_command();
 Command workload_command();
 Command list_command();
 
@@ -65,6 +66,8 @@ Command list_command();
 inline constexpr std::string_view kOutHelp =
     "write report.json, report.html, junit.xml and failures/SEED.trace.json to DIR";
 OptionSpec disable_option();
+OptionSpec seed_option();
+OptionSpec profile_option();
 OptionSpec out_option();
 OptionSpec keep_going_option();
 OptionSpec stop_at_option();
@@ -74,8 +77,13 @@ Result<std::vector<Invariant>> disabled_of(const Arguments& arguments);
 Result<Nanos> hang_limit_of(const Arguments& arguments, Nanos otherwise_ns = kMinute);
 // Sets what ends the campaign early, by --keep-going and --stop-at.
 Status stop_as_asked(const Arguments& arguments, CampaignOptions& options);
+// By name; `option` is only named in the refusal.
+Result<Invariant> invariant_of(const std::string& option, const std::string& name);
 // " --disable X" for each.
 std::string disable_words(const std::vector<Invariant>& disabled);
+
+// The trace of the operand FILE or of --seed.
+Result<Trace> trace_of(const Arguments& arguments, std::string_view command);
 
 // Makes `out` (when not empty), before the work, so that a directory that cannot be had is bad usage.
 Status prepare_output(const std::string& out);
@@ -87,10 +95,14 @@ struct CampaignJob {
   TraceSource source;
   std::string out;
   bool quiet = false;
+  Nanos shrink_budget_ns = 0;  // real time in which the traces of failures are shrunk; 0 = they are not
   // The command that runs one seed again when there is no trace file.
   std::function<std::string(std::uint64_t seed)> replay_words;
 };
 Status carry_out(const CampaignJob& job, Report& report);
+// Shrinks the first failure of each kind, of which there may be a few, and writes failures/SEED.min.trace.json beside
+// the original. Gives the shrunk trace for each failed seed: its own, or that of an earlier seed that failed alike.
+Result<std::map<std::uint64_t, ShrunkTrace>> shrink_failures(const CampaignJob& job, const CampaignResult& result);
 // Writes the reports to `out` (when not empty), prints the summary and gives the exit status.
 Result<ExitStatus> conclude(const std::string& out, const Report& report);
 // "fluxon fake owner ..." and what is switched off, loudly.

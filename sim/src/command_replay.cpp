@@ -8,7 +8,6 @@
 
 #include "command_line.hpp"
 #include "holdfast/sim/files.hpp"
-#include "holdfast/sim/generator.hpp"
 #include "holdfast/sim/text.hpp"
 
 namespace holdfast::sim {
@@ -29,8 +28,8 @@ CommandSpec spec() {
       "follow-fork-mode child' in gdb) and give a long --hang-limit.";
   spec.operand = "FILE";
   spec.options = {
-      {"seed", Kind::value, "N", "the trace that today's generator makes of seed N"},
-      {"profile", Kind::value, "NAME", "of --seed (default 'default'; holdfast list profiles)"},
+      seed_option(),
+      profile_option(),
       {"log", Kind::flag, "", "print the event log"},
       {"steps", Kind::flag, "", "print a line after each step, as it happens"},
       {"write", Kind::value, "FILE", "first write the trace to FILE"},
@@ -47,35 +46,8 @@ CommandSpec spec() {
   return spec;
 }
 
-Result<Trace> trace_of(const Arguments& arguments) {
-  const auto seed_text = arguments.value("seed");
-  const auto& file = arguments.operand();
-  if (file && seed_text) return refusal("holdfast replay", "takes a FILE or --seed N, not both");
-  if (!file && !seed_text) return refusal("holdfast replay", "wants a trace FILE, or --seed N");
-  if (file) {
-    if (arguments.has("profile")) return refusal("--profile", "belongs to --seed; a trace file has its own content");
-    const TraceLimits limits;
-    auto text = read_input_file(*file, limits.file_bytes_max);
-    if (!text) return text.error();
-    auto trace = read_trace(*text, *file, limits);
-    if (!trace) return refusal("holdfast replay", explain(trace.error()));
-    return trace;
-  }
-  auto seed = parse_count("--seed", *seed_text, 1, std::numeric_limits<std::uint64_t>::max() / 2);
-  if (!seed) return seed.error();
-  const std::string name = arguments.value("profile").value_or("default");
-  const Profile* profile = profile_named(name);
-  if (profile == nullptr) {
-    std::vector<std::string> names;
-    for (const Profile& known : profiles()) names.emplace_back(known.name);
-    return refusal("--profile", fmt::format("there is no profile '{}'{} (holdfast list profiles)", printable(name),
-                                            did_you_mean(name, names)));
-  }
-  return generate(*seed, *profile);
-}
-
 Result<ExitStatus> replay_main(const Arguments& arguments) {
-  auto trace = trace_of(arguments);
+  auto trace = trace_of(arguments, "holdfast replay");
   if (!trace) return trace.error();
   CampaignJob job;
   job.quiet = true;

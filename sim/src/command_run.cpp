@@ -20,6 +20,7 @@ using Kind = OptionSpec::Kind;
 constexpr std::uint64_t kSeedsDefault = 1000;
 constexpr std::uint64_t kSeedsOfABudget = 1'000'000'000'000;  // more than any budget lets run
 constexpr std::uint64_t kJobsMax = 1024;
+constexpr Nanos kShrinkBudget = 10 * kSecond;
 
 CommandSpec spec() {
   CommandSpec spec;
@@ -53,6 +54,10 @@ CommandSpec spec() {
        "share of the seeds run again, in the same process and in a fresh one, both perturbed; their event logs must be "
        "equal (default 1/20)"},
       hang_limit_option(),
+      {"shrink-budget", Kind::value, "TIME",
+       "real time in which the first failure of each kind is shrunk and written beside the original, with --out "
+       "(default 10s)"},
+      {"no-shrink", Kind::flag, "", "leave the traces of failures as they are"},
       disable_option(),
       quiet_option(),
   };
@@ -117,6 +122,13 @@ Result<CampaignJob> job_of(const Arguments& arguments) {
     auto share = parse_share("--recheck", *text);
     if (!share) return share.error();
     job.options.recheck = *share;
+  }
+  job.shrink_budget_ns = arguments.has("no-shrink") ? 0 : kShrinkBudget;
+  if (const auto text = arguments.value("shrink-budget")) {
+    if (arguments.has("no-shrink")) return refusal("--shrink-budget", "and --no-shrink exclude each other");
+    auto budget = parse_duration("--shrink-budget", *text);
+    if (!budget) return budget.error();
+    job.shrink_budget_ns = *budget;
   }
   job.options.jobs = std::clamp(std::thread::hardware_concurrency(), 1U, static_cast<unsigned>(kJobsMax));
   if (const auto text = arguments.value("jobs")) {

@@ -12,7 +12,9 @@
 namespace holdfast::sim {
 namespace {
 
-std::vector<Command> commands() { return {run_command(), replay_command(), workload_command(), list_command()}; }
+std::vector<Command> commands() {
+  return {run_command(), replay_command(), shrink_command(), workload_command(), list_command()};
+}
 
 std::string program_help() {
   std::string text =

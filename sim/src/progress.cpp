@@ -48,13 +48,13 @@ std::string progress_line(const CampaignProgress& progress) {
                      with_thousands(calls), with_thousands(progress.failed_seeds), left);
 }
 
-void Progress::update(const CampaignProgress& progress) {
+void Progress::show(const std::string& line, Nanos elapsed_ns) {
   if (style_ == ProgressStyle::redrawn) {
-    std::fputs(("\r" + progress_line(progress) + "\x1b[K").c_str(), stream_);
+    std::fputs(("\r" + line + "\x1b[K").c_str(), stream_);
     drawn_ = true;
-  } else if (style_ == ProgressStyle::lines && progress.elapsed_ns - shown_ns_ >= kLineEveryNs) {
-    std::fputs((progress_line(progress) + "\n").c_str(), stream_);
-    shown_ns_ = progress.elapsed_ns;
+  } else if (style_ == ProgressStyle::lines && elapsed_ns - shown_ns_ >= kLineEveryNs) {
+    std::fputs((line + "\n").c_str(), stream_);
+    shown_ns_ = elapsed_ns;
   }
   std::fflush(stream_);
 }

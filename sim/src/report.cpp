@@ -31,6 +31,15 @@ std::string_view what_broke(const ReportViolation& violation) {
   return violation.invariant ? name_of(*violation.invariant) : name_of(violation.kind);
 }
 
+std::string describe(const ShrunkTrace& shrunk) {
+  const auto some = [](std::size_t count, std::string_view what) {
+    return count == 0 ? fmt::format("no {}", what) : fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  return fmt::format("{} of {} steps, {}, {}, {}", shrunk.steps, shrunk.steps_before, some(shrunk.faults, "fault"),
+                     some(shrunk.choices, "choice"),
+                     shrunk.stopped.empty() ? "1-minimal" : fmt::format("not 1-minimal: {}", shrunk.stopped));
+}
+
 std::vector<ReportViolation> list_violations(const CampaignResult& result, const ViolationSources& sources) {
   std::vector<ReportViolation> list;
   for (const SeedFailure& failure : result.failures) {
@@ -39,6 +48,7 @@ std::vector<ReportViolation> list_violations(const CampaignResult& result, const
     entry.seed = failure.seed;
     entry.trace = sources.trace(failure);
     entry.reproduce = sources.reproduce(failure);
+    if (sources.shrunk) entry.shrunk = sources.shrunk(failure);
     if (failure.kind != FailureKind::violation) {
       entry.message = printable(failure.message, kMessageBytesMax);
       list.push_back(entry);

@@ -56,7 +56,8 @@ ul.marks { columns: 2; padding-left: 1.2rem; margin: 0; }
 {{#violations}}<section class="violation"><h3>{{what}}: seed {{seed}}{{where}}</h3>
 {{#promise}}<p class="soft">{{promise}}</p>{{/promise}}
 <pre>{{message}}</pre>
-<p>Reproduce:</p><pre>{{reproduce}}</pre></section>
+<p>Reproduce:</p><pre>{{reproduce}}</pre>
+{{#has_shrunk}}<p>Shrunk to {{shrunk}}:</p><pre>{{reproduce_shrunk}}</pre>{{/has_shrunk}}</section>
 {{/violations}}
 <h2>Invariants</h2>
 <div class="wide"><table><thead><tr><th scope="col">Name</th><th scope="col">Promise</th>
@@ -131,6 +132,11 @@ data violations_of(const Report& report) {
     if (violation.invariant) entry.set("promise", std::string(promise_of(*violation.invariant)));
     entry.set("message", printable(violation.message));
     entry.set("reproduce", printable(violation.reproduce));
+    entry.set("has_shrunk", violation.shrunk.has_value());
+    if (violation.shrunk) {
+      entry.set("shrunk", printable(describe(*violation.shrunk)));
+      entry.set("reproduce_shrunk", printable(violation.shrunk->reproduce));
+    }
     list << entry;
   }
   return list;

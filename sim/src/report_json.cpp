@@ -41,6 +41,18 @@ Json violations_of(const Report& report) {
     entry["at_ns"] = violation.at_ns ? Json(*violation.at_ns) : Json();
     entry["trace"] = violation.trace.empty() ? Json() : Json(violation.trace);
     entry["reproduce"] = violation.reproduce;
+    entry["shrunk"] = Json();
+    if (violation.shrunk) {
+      const ShrunkTrace& shrunk = *violation.shrunk;
+      entry["shrunk"] = {{"seed", shrunk.seed},
+                         {"trace", shrunk.trace},
+                         {"steps_before", shrunk.steps_before},
+                         {"steps", shrunk.steps},
+                         {"faults", shrunk.faults},
+                         {"choices", shrunk.choices},
+                         {"one_minimal", shrunk.stopped.empty()},
+                         {"reproduce", shrunk.reproduce}};
+    }
     all.push_back(std::move(entry));
   }
   return all;

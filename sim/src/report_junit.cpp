@@ -122,7 +122,10 @@ std::string junit_xml(const Report& report) {
   for (const ReportViolation& violation : report.violations) {
     cases.failed("failures", fmt::format("{}: seed {}: {}", ++ordinal, violation.seed, what_broke(violation)),
                  what_broke(violation), violation.message,
-                 fmt::format("{}\nreproduce: {}", violation.message, violation.reproduce));
+                 fmt::format("{}\nreproduce: {}{}", violation.message, violation.reproduce,
+                             violation.shrunk ? fmt::format("\nshrunk to {}: {}", describe(*violation.shrunk),
+                                                            violation.shrunk->reproduce)
+                                              : ""));
   }
   return cases.text(report.command, static_cast<double>(result.wall_ns) / 1e9);
 }

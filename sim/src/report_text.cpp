@@ -120,7 +120,13 @@ std::string violation_text(const ReportViolation& violation, bool colour) {
     text += fmt::format("\n  promise    {}", wrapped(promise_of(*violation.invariant), kTextWidth - 13, 13));
   }
   text += fmt::format("\n  happened   {}", wrapped(violation.message, kTextWidth - 13, 13));
-  return text + fmt::format("\n  reproduce  {}\n", violation.reproduce);
+  text += fmt::format("\n  reproduce  {}\n", violation.reproduce);
+  if (violation.shrunk) {
+    const ShrunkTrace& shrunk = *violation.shrunk;
+    const std::string other = shrunk.seed == violation.seed ? "" : fmt::format(" (seed {}, alike)", shrunk.seed);
+    text += fmt::format("  shrunk     {}{}\n             {}\n", describe(shrunk), other, shrunk.reproduce);
+  }
+  return text;
 }
 
 }  // namespace

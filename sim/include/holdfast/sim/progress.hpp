@@ -19,7 +19,8 @@ std::string progress_line(const CampaignProgress& progress);
 class Progress {
  public:
   Progress(std::FILE* stream, ProgressStyle style) : stream_(stream), style_(style) {}
-  void update(const CampaignProgress& progress);
+  void update(const CampaignProgress& progress) { show(progress_line(progress), progress.elapsed_ns); }
+  void show(const std::string& line, Nanos elapsed_ns);
   // Takes the redrawn line away.
   void finish();
 

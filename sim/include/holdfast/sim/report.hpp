@@ -20,6 +20,20 @@ std::string_view program_version();
 // The exit status of the program.
 enum class ExitStatus : int { held = 0, violated = 1, bad_usage = 2, harness_failed = 3, skipped = 77 };
 
+// A smaller trace that fails in the same way.
+struct ShrunkTrace {
+  std::uint64_t seed = 0;  // whose trace it was made from; another seed's when that one failed alike
+  std::string trace;       // relative to the report
+  std::size_t steps_before = 0;
+  std::size_t steps = 0;
+  std::size_t faults = 0;
+  std::size_t choices = 0;
+  std::string stopped;  // why it is not 1-minimal; empty = it is
+  std::string reproduce;
+};
+// "6 of 97 steps, 1 fault, no choice, 1-minimal".
+std::string describe(const ShrunkTrace& shrunk);
+
 struct ReportViolation {
   FailureKind kind{};
   std::optional<Invariant> invariant;  // of a violation
@@ -31,6 +45,7 @@ struct ReportViolation {
   std::optional<Nanos> at_ns;  // virtual
   std::string trace;           // relative to the report; empty = none was written
   std::string reproduce;       // one command
+  std::optional<ShrunkTrace> shrunk;
 };
 // "sync-before-commit", "crash", "hang", "divergence".
 std::string_view what_broke(const ReportViolation& violation);
@@ -63,6 +78,7 @@ struct Report {
 struct ViolationSources {
   std::function<std::string(const SeedFailure&)> trace;
   std::function<std::string(const SeedFailure&)> reproduce;
+  std::function<std::optional<ShrunkTrace>(const SeedFailure&)> shrunk{};  // empty: none is
 };
 std::vector<ReportViolation> list_violations(const CampaignResult& result, const ViolationSources& sources);
 

@@ -1,0 +1,211 @@
+// holdfast shrink: the smallest trace that fails in the same way; and the same for what a campaign left behind.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "command_line.hpp"
+#include "holdfast/sim/files.hpp"
+#include "holdfast/sim/progress.hpp"
+#include "holdfast/sim/shrink_failure.hpp"
+#include "holdfast/sim/text.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using Kind = OptionSpec::Kind;
+
+constexpr std::size_t kKindsMax = 8;  // of failures, of one campaign
+constexpr Nanos kHangLimit = kSecond;
+constexpr std::string_view kSuffix = ".trace.json";
+
+CommandSpec spec() {
+  CommandSpec spec;
+  spec.name = "shrink";
+  spec.summary = "the smallest trace that fails in the same way as this one";
+  spec.usage = "FILE | --seed N [--profile NAME] [options]";
+  spec.about =
+      "Takes away steps, sessions, faults, choices and actions, and makes geometries and numbers smaller, as long as "
+      "the same invariant fails at the same call with the same kinds of culprit, or the run crashes or hangs in the "
+      "same way. The result is 1-minimal unless the time is over first: without any one step, session, fault, choice "
+      "or last action of a session it does not fail so any more. It is written beside FILE, NAME.trace.json to "
+      "NAME.min.trace.json. Exit status 1 when the trace fails, as of 'holdfast replay'; 0 when it holds, and nothing "
+      "is written.";
+  spec.operand = "FILE";
+  spec.options = {
+      seed_option(),
+      profile_option(),
+      {"out", Kind::value, "FILE", "write the result to FILE"},
+      {"time-budget", Kind::value, "TIME", "end after this real time, with the smallest so far (default 60s)"},
+      {"invariant", Kind::value, "NAME", "shrink the first violation of this one (default: the first of all)"},
+      {"hang-limit", Kind::value, "TIME", "real time after which one run counts as hung (default 1s)"},
+      disable_option(),
+      quiet_option(),
+  };
+  spec.examples = {
+      {"what a campaign left behind", "holdfast shrink out/failures/17.trace.json"},
+      {"a seed, with all the time it takes", "holdfast shrink --seed 17 --time-budget 1h"},
+  };
+  return spec;
+}
+
+// "17.trace.json" to "17.min.trace.json".
+std::string beside(const std::string& file) {
+  std::string stem = file;
+  if (stem.ends_with(kSuffix)) stem.resize(stem.size() - kSuffix.size());
+  return stem + ".min" + std::string(kSuffix);
+}
+
+std::string progress_line(std::string_view what, const ShrinkProgress& now) {
+  return fmt::format("shrinking {}: {} of {} steps, {} tried, {}", what, with_thousands(now.steps),
+                     with_thousands(now.steps_before), with_thousands(now.tried), seconds_text(now.elapsed_ns));
+}
+
+// As small as it went; says so in its name.
+Status write_shrunk(const std::string& file, const Trace& original, Trace shrunk) {
+  shrunk.name = original.name + ", shrunk";
+  return write_output_file(file, write_trace(shrunk));
+}
+
+std::string change(std::size_t before, std::size_t after) {
+  return fmt::format("{} -> {}", with_thousands(before), with_thousands(after));
+}
+
+std::string result_text(const Trace& original, const ShrunkFailure& shrunk, const std::string& file,
+                        const std::string& reproduce) {
+  Table table({Table::Align::left, Table::Align::left});
+  table.add({"fails by", printable(to_string(shrunk.target))});
+  table.add({"steps", change(original.steps.size(), shrunk.trace.steps.size())});
+  table.add({"faults", change(original.faults.size(), shrunk.trace.faults.size())});
+  table.add({"choices", change(original.choices.size(), shrunk.trace.choices.size())});
+  table.add({"1-minimal", shrunk.one_minimal ? "yes: without any one of them it does not fail so"
+                                             : fmt::format("NOT KNOWN: {}", shrunk.stopped)});
+  table.add({"tried", fmt::format("{} traces in {}, {} kept", with_thousands(shrunk.tried),
+                                  seconds_text(shrunk.elapsed_ns), with_thousands(shrunk.kept))});
+  table.add({"happened", printable(shrunk.violation ? shrunk.violation->message : shrunk.message)});
+  table.add({"written to", printable(file)});
+  table.add({"reproduce", reproduce});
+  return table.text();
+}
+
+Result<ShrinkOptions> options_of(const Arguments& arguments) {
+  ShrinkOptions options;
+  options.time_budget_ns = kMinute;
+  auto hang_limit = hang_limit_of(arguments, kHangLimit);
+  if (!hang_limit) return hang_limit.error();
+  options.hang_limit_ns = *hang_limit;
+  auto disabled = disabled_of(arguments);
+  if (!disabled) return disabled.error();
+  options.disabled = *disabled;
+  if (const auto text = arguments.value("time-budget")) {
+    auto budget = parse_duration("--time-budget", *text);
+    if (!budget) return budget.error();
+    options.time_budget_ns = *budget;
+  }
+  if (const auto name = arguments.value("invariant")) {
+    auto invariant = invariant_of("--invariant", *name);
+    if (!invariant) return invariant.error();
+    options.invariant = *invariant;
+  }
+  return options;
+}
+
+Result<ExitStatus> shrink_main(const Arguments& arguments) {
+  auto trace = trace_of(arguments, "holdfast shrink");
+  if (!trace) return trace.error();
+  auto options = options_of(arguments);
+  if (!options) return options.error();
+  const std::string file = arguments.value("out").value_or(
+      beside(arguments.operand().value_or(arguments.value("seed").value_or("") + std::string(kSuffix))));
+
+  Report start;
+  start.runtimes = probe_fake_backend().runtimes;
+  start.disabled = options->disabled;
+  print_start(start);
+  fmt::print("trace: {}, {} steps\n", printable(trace->name), with_thousands(trace->steps.size()));
+  std::fflush(stdout);
+  Progress progress(stderr, progress_style(stderr, arguments.has("quiet")));
+  options->progress = [&](const ShrinkProgress& now) { progress.show(progress_line("it", now), now.elapsed_ns); };
+  auto shrunk = shrink_failure(*trace, make_production_system, *options);
+  progress.finish();
+  if (!shrunk) return shrunk.error();
+  if (!shrunk->failed) {
+    fmt::print("\nHELD: {}; there is nothing to shrink\n",
+               options->invariant ? fmt::format("{} was not broken", name_of(*options->invariant))
+                                  : std::string("no promise was broken"));
+    return ExitStatus::held;
+  }
+  if (auto status = write_shrunk(file, *trace, shrunk->trace); !status) {
+    return refusal("--out", explain(status.error()));
+  }
+  const std::string reproduce = fmt::format("holdfast replay {}{}", shell_word(file), disable_words(options->disabled));
+  fmt::print("\n{}", result_text(*trace, *shrunk, file, reproduce));
+  return ExitStatus::violated;
+}
+
+// Failures of one kind are shrunk once.
+std::string kind_of(const SeedFailure& failure) {
+  if (!failure.violations.empty()) return to_string(target_of(failure.violations.front()));
+  return fmt::format("{}: {}", name_of(failure.kind), kinds_in(failure.message));
+}
+
+}  // namespace
+
+Result<std::map<std::uint64_t, ShrunkTrace>> shrink_failures(const CampaignJob& job, const CampaignResult& result) {
+  std::map<std::string, const SeedFailure*> first_of_kind;
+  std::vector<const SeedFailure*> chosen;
+  for (const SeedFailure& failure : result.failures) {
+    if (failure.kind == FailureKind::divergence || !failure.has_trace) continue;
+    if (first_of_kind.emplace(kind_of(failure), &failure).second && chosen.size() < kKindsMax)
+      chosen.push_back(&failure);
+  }
+  Progress progress(stderr, progress_style(stderr, job.quiet));
+  Nanos left_ns = job.shrink_budget_ns;
+  std::map<std::uint64_t, ShrunkTrace> by_seed;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const SeedFailure& failure = *chosen[i];
+    const auto trace = job.source(failure.seed);
+    ShrinkOptions options;
+    options.disabled = job.options.run.disabled;
+    options.hang_limit_ns = std::min(job.options.hang_limit_ns, kHangLimit);
+    options.time_budget_ns = left_ns / static_cast<Nanos>(chosen.size() - i);
+    options.progress = [&](const ShrinkProgress& now) {
+      progress.show(progress_line(fmt::format("seed {}", failure.seed), now), now.elapsed_ns);
+    };
+    auto shrunk = shrink_failure(*trace, make_production_system, options);
+    progress.finish();
+    // Neither is a reason to lose the report of the campaign, which has the original.
+    if (!shrunk || !shrunk->failed) {
+      fmt::print(stderr, "seed {} was not shrunk: {}\n", failure.seed,
+                 shrunk ? "it holds when it runs by itself" : explain(shrunk.error()));
+      continue;
+    }
+    left_ns = std::max<Nanos>(left_ns - shrunk->elapsed_ns, kSecond);
+    ShrunkTrace entry;
+    entry.seed = failure.seed;
+    entry.trace = fmt::format("failures/{}.min{}", failure.seed, kSuffix);
+    entry.steps_before = trace->steps.size();
+    entry.steps = shrunk->trace.steps.size();
+    entry.faults = shrunk->trace.faults.size();
+    entry.choices = shrunk->trace.choices.size();
+    entry.stopped = shrunk->stopped;
+    const std::string file = fmt::format("{}/{}", job.out, entry.trace);
+    entry.reproduce = fmt::format("holdfast replay {}{}", shell_word(file), disable_words(options.disabled));
+    if (auto status = write_shrunk(file, *trace, shrunk->trace); !status) return status.error();
+    by_seed[failure.seed] = entry;
+    if (shrunk->stopped == kShrinkInterrupted) break;
+  }
+  for (const SeedFailure& failure : result.failures) {
+    const auto first = first_of_kind.find(kind_of(failure));
+    if (first == first_of_kind.end()) continue;
+    const auto shrunk = by_seed.find(first->second->seed);
+    if (shrunk != by_seed.end()) by_seed.emplace(failure.seed, shrunk->second);
+  }
+  return by_seed;
+}
+
+Command shrink_command() { return {spec(), shrink_main}; }
+
+}  // namespace holdfast::sim

@@ -1,0 +1,254 @@
+#include "holdfast/sim/shrink_failure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "campaign_worker.hpp"
+#include "forked_child.hpp"
+#include "holdfast/sim/shrink.hpp"
+#include "holdfast/sim/text.hpp"
+#include "stop_signals.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+constexpr Nanos kListenNs = 50 * kMillisecond;
+constexpr Nanos kToldEveryNs = 100 * kMillisecond;
+constexpr std::int64_t kSlowerMax = 20;  // than the trace's own run, and not yet hung
+
+// What a child says of its runs.
+constexpr char kFails = 'y';
+constexpr char kHolds = 'n';
+constexpr char kOver = '.';  // finished, or out of time
+
+Nanos now_ns() { return SteadyClock{}.now_ns(); }
+
+Error harness_failure(std::string detail) {
+  Error error;
+  error.origin = Origin::file_system;
+  error.code = ECHILD;
+  error.call = "shrink";
+  error.detail = std::move(detail);
+  return error;
+}
+
+// The first line that says something, without numbers.
+std::string last_words(const std::string& complaints) {
+  std::size_t at = 0;
+  while (at < complaints.size()) {
+    const std::size_t end = std::min(complaints.find('\n', at), complaints.size());
+    const std::string_view line = std::string_view(complaints).substr(at, end - at);
+    if (std::ranges::any_of(line, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }))
+      return kinds_in(line);
+    at = end + 1;
+  }
+  return {};
+}
+
+FailureTarget crash_of(const ForkedChild::Ending& ending) {
+  return {FailureKind::crash, {}, {}, ending.how + ", " + last_words(ending.complaints)};
+}
+
+struct Observation {
+  std::optional<FailureTarget> failure;  // the first; nothing: it held
+  std::vector<Violation> violations;
+  std::string message;  // of a crash or a hang
+  Nanos took_ns = 0;
+};
+
+class FailureShrinker {
+ public:
+  FailureShrinker(const Trace& trace, const SystemFactory& factory, const ShrinkOptions& options)
+      : trace_(trace), factory_(factory), options_(options), begin_ns_(now_ns()), shrinker_(trace) {
+    run_.disabled = options.disabled;
+  }
+
+  Result<ShrunkFailure> run() {
+    auto first = observe(trace_, options_.hang_limit_ns);
+    if (!first) return first.error();
+    if (!first->failure) return ShrunkFailure{};
+    target_ = *first->failure;
+    limit_ns_ = std::max(options_.hang_limit_ns, kSlowerMax * first->took_ns);
+    if (target_.kind == FailureKind::hang) limit_ns_ = options_.hang_limit_ns;
+    while (stopped_.empty() && shrinker_.proposal() != nullptr) {
+      if (auto status = run_child(); !status) return status.error();
+    }
+    tell(true);
+    auto last = observe(shrinker_.smallest(), limit_ns_);
+    if (!last) return last.error();
+    return result(*last);
+  }
+
+ private:
+  [[nodiscard]] bool time_is_over() const { return now_ns() - begin_ns_ >= options_.time_budget_ns; }
+
+  // One run in a process of its own.
+  Result<Observation> observe(const Trace& trace, Nanos limit_ns) {
+    const Nanos begin_ns = now_ns();
+    auto child = ForkedChild::start([&](ForkedChild::Link& link) {
+      Executor executor(factory_);
+      SeedResult seed;
+      seed.run = executor.run(trace, run_);
+      link.send(encode_message(WorkerMessage::result, encode_result(seed)));
+    });
+    if (!child) return child.error();
+    std::string bytes;
+    bool hung = false;
+    for (auto heard = ForkedChild::Heard::silence; heard != ForkedChild::Heard::end && !hung;) {
+      heard = (*child)->listen(bytes, kListenNs);
+      hung = heard == ForkedChild::Heard::silence && now_ns() - begin_ns > limit_ns;
+    }
+    const ForkedChild::Ending ending = (*child)->bury(hung);
+    Observation seen;
+    seen.took_ns = now_ns() - begin_ns;
+    const auto message = take_message(bytes);
+    if (message) {
+      auto seed = decode_result(message->body);
+      if (!seed) return harness_failure("a child sent what is no result");
+      seen.violations = std::move(seed->run.violations);
+      const auto wanted = std::ranges::find_if(seen.violations, [&](const Violation& violation) {
+        return !options_.invariant || violation.invariant == *options_.invariant;
+      });
+      if (wanted != seen.violations.end()) seen.failure = target_of(*wanted);
+    } else if (hung) {
+      seen.failure = FailureTarget{FailureKind::hang, {}, {}, {}};
+      seen.message = fmt::format("no end within {} of real time", seconds_text(limit_ns));
+    } else {
+      seen.failure = crash_of(ending);
+      seen.message = ending.how + (ending.complaints.empty() ? "" : "; it had written:\n" + ending.complaints);
+    }
+    return seen;
+  }
+
+  // In the child: goes on where the parent is, and says how each run ended.
+  void try_all(ForkedChild::Link& link) {
+    Executor executor(factory_);
+    while (const Trace* candidate = shrinker_.proposal()) {
+      if (time_is_over()) break;
+      ForkedChild::Link::forget_complaints();
+      const RunResult result = executor.run(*candidate, run_);
+      const bool fails = find_target(result.violations, target_) != nullptr;
+      link.send(std::string_view(fails ? &kFails : &kHolds, 1));
+      shrinker_.decide(fails);
+    }
+    link.send(std::string_view(&kOver, 1));
+  }
+
+  // One child, as long as it lives. What it says is done here as well; the run that it dies of is decided here.
+  Status run_child() {
+    auto child = ForkedChild::start([&](ForkedChild::Link& link) { try_all(link); });
+    if (!child) return child.error();
+    Nanos heard_ns = now_ns();
+    std::string bytes;
+    for (;;) {
+      const ForkedChild::Heard heard = (*child)->listen(bytes, kListenNs);
+      bool over = false;
+      for (const char said : bytes) {
+        over = said == kOver;
+        if (!over && shrinker_.proposal() == nullptr) return harness_failure("a child ran what it was not told to");
+        if (!over) shrinker_.decide(said == kFails);
+      }
+      bytes.clear();
+      tell(false);
+      if (over) {
+        if (shrinker_.proposal() != nullptr) out_of_time();
+        return {};
+      }
+      if (signals_.arrived()) {
+        stopped_ = kShrinkInterrupted;
+        return {};
+      }
+      if (heard == ForkedChild::Heard::bytes) {
+        heard_ns = now_ns();
+      } else if (shrinker_.proposal() == nullptr) {
+        return {};  // its last run was the last one to try
+      } else if (heard == ForkedChild::Heard::end) {
+        shrinker_.decide(crash_of((*child)->bury(false)) == target_);
+        break;
+      } else if (now_ns() - heard_ns > limit_ns_) {
+        static_cast<void>((*child)->bury(true));
+        shrinker_.decide(target_.kind == FailureKind::hang);
+        break;
+      }
+    }
+    if (shrinker_.proposal() != nullptr && time_is_over()) out_of_time();
+    return {};
+  }
+
+  void out_of_time() { stopped_ = fmt::format("the time of {} was over", seconds_text(options_.time_budget_ns)); }
+
+  void tell(bool last) {
+    const Nanos now = now_ns();
+    if (!options_.progress || (!last && now - told_ns_ < kToldEveryNs)) return;
+    told_ns_ = now;
+    options_.progress({trace_.steps.size(), shrinker_.smallest().steps.size(), shrinker_.tried(), now - begin_ns_});
+  }
+
+  Result<ShrunkFailure> result(const Observation& last) {
+    ShrunkFailure shrunk;
+    shrunk.failed = true;
+    shrunk.target = target_;
+    shrunk.trace = shrinker_.smallest();
+    shrunk.stopped = stopped_;
+    shrunk.one_minimal = stopped_.empty() && shrinker_.finished();
+    shrunk.tried = shrinker_.tried();
+    shrunk.kept = shrinker_.kept();
+    shrunk.elapsed_ns = now_ns() - begin_ns_;
+    shrunk.message = last.message;
+    if (target_.kind == FailureKind::violation) {
+      const Violation* violation = find_target(last.violations, target_);
+      if (violation != nullptr) shrunk.violation = *violation;
+    }
+    const bool again = target_.kind == FailureKind::violation ? shrunk.violation.has_value() : last.failure == target_;
+    if (!again) {
+      return harness_failure(
+          fmt::format("a trace of {} steps failed among others, but not as the first run of a process ({}): what a run "
+                      "does depends on what ran before it",
+                      shrunk.trace.steps.size(), to_string(target_)));
+    }
+    return shrunk;
+  }
+
+  const Trace& trace_;
+  const SystemFactory& factory_;
+  const ShrinkOptions& options_;
+  StopSignals signals_;
+  RunOptions run_;
+  Nanos begin_ns_;
+  Nanos told_ns_ = 0;
+  Nanos limit_ns_ = 0;
+  FailureTarget target_;
+  Shrinker shrinker_;
+  std::string stopped_;
+};
+
+}  // namespace
+
+std::string to_string(const FailureTarget& target) {
+  if (target.kind == FailureKind::violation) {
+    return fmt::format("{}{}{}, {}", name_of(target.invariant), target.call.empty() ? "" : " at ", target.call,
+                       target.culprits);
+  }
+  return fmt::format("{}{}{}", name_of(target.kind), target.culprits.empty() ? "" : ": ", target.culprits);
+}
+
+FailureTarget target_of(const Violation& violation) {
+  return {FailureKind::violation, violation.invariant, violation.call, violation.culprits};
+}
+
+const Violation* find_target(const std::vector<Violation>& violations, const FailureTarget& target) {
+  const auto found =
+      std::ranges::find_if(violations, [&](const Violation& violation) { return target_of(violation) == target; });
+  return found == violations.end() ? nullptr : &*found;
+}
+
+Result<ShrunkFailure> shrink_failure(const Trace& trace, const SystemFactory& factory, const ShrinkOptions& options) {
+  return FailureShrinker(trace, factory, options).run();
+}
+
+}  // namespace holdfast::sim

@@ -20,7 +20,7 @@ enum Setting : std::uint32_t { kStore, kCapacity, kSegment, kGrant, kTraceSettin
 enum GeometrySetting : std::uint32_t { kFullWithoutSink, kFull, kFitRing, kNoLatents, kGeometrySettings };
 enum FaultSetting : std::uint32_t { kFirstOfCall, kFirstOfKind, kTransient, kFaultSettings };
 enum Sizes : std::uint32_t { kOneSize, kOneSizeFirstCalls, kOneSizeLess, kSizesVariants };
-enum Number : std::uint32_t { kLeast, kLeadingDigit, kHalf, kOneLess, kNumberVariants };
+enum Number : std::uint32_t { kLeast, kLeadingDigit, kHalf, kTwoLess, kOneLess, kNumberVariants };
 
 std::vector<std::size_t> opens_of(const Trace& trace) {
   std::vector<std::size_t> opens;
@@ -110,7 +110,11 @@ bool merge_session(Trace& trace, const Edit& edit) {
   if (edit.at >= opens.size() || edit.variant + edit.at + 1 >= opens.size()) return false;
   const std::size_t later = opens.size() - 1 - edit.at;
   const Step from = trace.steps[opens[later]];
-  const std::uint32_t into = trace.steps[opens[later - 1 - edit.variant]].id;
+  Step& earlier = trace.steps[opens[later - 1 - edit.variant]];
+  const std::uint32_t into = earlier.id;
+  const bool goes_on = from.actions.size() > earlier.actions.size() &&
+                       std::equal(earlier.actions.begin(), earlier.actions.end(), from.actions.begin());
+  if (goes_on) earlier.actions = from.actions;
   for (Step& step : trace.steps) {
     if (step.of == from.id && step.kind != StepKind::unhold) step.of = into;
   }
@@ -297,8 +301,9 @@ bool smaller_number(Trace& trace, const Edit& edit) {
       to = unit == value ? unit / 10 : unit;
     } else if (edit.variant == kHalf) {
       to = value / 2;
-    } else if (edit.variant == kOneLess) {
-      to = value < kStepByStepBelow ? value - 1 : value;
+    } else if (edit.variant == kTwoLess || edit.variant == kOneLess) {  // two: odd stays odd
+      const std::uint64_t less = edit.variant == kTwoLess ? 2 : 1;
+      to = value < kStepByStepBelow && value >= less ? value - less : value;
     }
     if (to < least || to >= value) return;
     number = static_cast<std::remove_reference_t<decltype(number)>>(to);

@@ -28,7 +28,7 @@ struct Edit {
     drop_session,     // its open step, and all steps that name it or a hold of it
     drop_few_steps,   // 4 or 2 in a row
     drop_step,
-    merge_session,  // its steps become those of an earlier session of the same world and geometry
+    merge_session,  // its steps, and its actions if they go on, become those of an earlier session
     drop_faults,    // many in a row, at last single ones
     drop_choices,
     cut_actions,     // at the end of a session

@@ -97,15 +97,15 @@ Geometry small_geometry() {
   return geometry;
 }
 
-// Fails with the planted bugs at its evict and at its snapshot; two of its steps are for nothing.
+// Fails with the planted bugs at its evict and at its snapshot; its pump is for nothing.
 Trace small_trace() {
   TraceBuilder build("small");
   build.geometry(small_geometry());
-  const auto session = build.open({.world = 0, .geometry = 0, .actions = {"0", "1"}});
-  build.generate(session);
+  build.generate(build.open({.world = 0, .geometry = 0, .actions = {"0", "1"}}));
   build.pump();
-  build.resume(session);
-  build.evict(session, 0);
+  const auto reader = build.open({.world = 0, .geometry = 0, .actions = {"0"}});
+  build.resume(reader);
+  build.evict(reader, 0);
   build.snapshot();
   return build.finish();
 }
@@ -170,7 +170,8 @@ TEST(Shrink, LeavesTheFewStepsThatTheBugNeeds) {
   const Shrunk shrunk = shrink(trace, std::ref(fails));
   std::vector<StepKind> kinds;
   for (const Step& step : shrunk.trace.steps) kinds.push_back(step.kind);
-  EXPECT_THAT(kinds, ::testing::ElementsAre(StepKind::open, StepKind::generate, StepKind::resume, StepKind::evict));
+  EXPECT_THAT(kinds, ::testing::ElementsAre(StepKind::open, StepKind::generate, StepKind::open, StepKind::resume,
+                                            StepKind::evict));
   EXPECT_THAT(shrunk.trace.faults, SizeIs(0));
   EXPECT_THAT(shrunk.trace.choices, SizeIs(0));
   EXPECT_THAT(shrunk.trace.geometries, SizeIs(1));
@@ -227,7 +228,7 @@ TEST(ShrinkFailure, KeepsTheInvariantAndItsCulprits) {
   ASSERT_TRUE(shrunk) << to_string(shrunk.error());
   ASSERT_TRUE(shrunk->failed);
   EXPECT_TRUE(shrunk->one_minimal);
-  EXPECT_THAT(shrunk->trace.steps, SizeIs(4));
+  EXPECT_THAT(shrunk->trace.steps, SizeIs(5));
   ASSERT_TRUE(shrunk->violation);
   EXPECT_EQ(shrunk->violation->invariant, Invariant::ready_after_commit);
   EXPECT_THAT(shrunk->violation->culprits, HasSubstr("evict: kv claim"));
@@ -238,7 +239,7 @@ TEST(ShrinkFailure, ShrinksACrashToOneWithTheSameLastWords) {
   ASSERT_TRUE(shrunk) << to_string(shrunk.error());
   EXPECT_EQ(shrunk->target.kind, FailureKind::crash);
   EXPECT_TRUE(shrunk->one_minimal);
-  EXPECT_THAT(shrunk->trace.steps, SizeIs(4));
+  EXPECT_THAT(shrunk->trace.steps, SizeIs(5));
   EXPECT_THAT(shrunk->message, HasSubstr("signal 6"));
   EXPECT_THAT(shrunk->message, HasSubstr("evicted after a resume"));
 }
@@ -250,17 +251,17 @@ TEST(ShrinkFailure, ShrinksAHang) {
   ASSERT_TRUE(shrunk) << to_string(shrunk.error());
   EXPECT_EQ(shrunk->target.kind, FailureKind::hang);
   EXPECT_TRUE(shrunk->one_minimal);
-  EXPECT_THAT(shrunk->trace.steps, SizeIs(4));
+  EXPECT_THAT(shrunk->trace.steps, SizeIs(5));
 }
 
 // A candidate that takes the process along is not the failure that is being shrunk.
 TEST(ShrinkFailure, GoesOnBehindACandidateThatCrashes) {
   TraceBuilder build("crashes when its generate step is gone");
   build.geometry(small_geometry());
-  const auto session = build.open({.world = 0, .geometry = 0, .actions = {"0"}});
-  build.generate(session);
-  build.resume(session);
-  build.evict(session, 0);
+  build.generate(build.open({.world = 0, .geometry = 0, .actions = {"0"}}));
+  const auto reader = build.open({.world = 0, .geometry = 0, .actions = {"0"}});
+  build.resume(reader);
+  build.evict(reader, 0);
   build.pump();
   const Trace trace = build.finish();
   // Aborts when a resume found nothing to resume, as it does once the generate step is gone.
@@ -281,7 +282,7 @@ TEST(ShrinkFailure, GoesOnBehindACandidateThatCrashes) {
   ASSERT_TRUE(around) << to_string(around.error());
   EXPECT_EQ(around->target.kind, FailureKind::violation);
   EXPECT_TRUE(around->one_minimal);
-  EXPECT_THAT(around->trace.steps, SizeIs(4));
+  EXPECT_THAT(around->trace.steps, SizeIs(5));
 }
 
 TEST(ShrinkFailure, TakesTheInvariantThatItIsAskedFor) {

@@ -23,7 +23,6 @@
 #include <utility>
 
 #include "campaign_worker.hpp"
-#include "forked_child.hpp"
 #include "holdfast/sim/text.hpp"
 #include "stop_signals.hpp"
 

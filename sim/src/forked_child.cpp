@@ -17,6 +17,7 @@
 #include <cstring>
 #include <exception>
 
+#include "campaign_worker.hpp"
 #include "holdfast/sim/text.hpp"
 
 namespace holdfast::sim {
@@ -123,14 +124,6 @@ ForkedChild::Ending ForkedChild::bury(bool kill_it) {
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   ending.complaints = printable(text);
   return ending;
-}
-
-std::string how_it_ended(int status) {
-  if (WIFEXITED(status)) return fmt::format("the process exited with status {}", WEXITSTATUS(status));
-  const int number = WTERMSIG(status);
-  const char* words = sigdescr_np(number);
-  return fmt::format("the process ended by signal {} ({}{})", number, words == nullptr ? "unknown" : words,
-                     number == SIGKILL ? "; perhaps the system ran out of memory" : "");
 }
 
 }  // namespace holdfast::sim

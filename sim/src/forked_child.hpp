@@ -54,7 +54,4 @@ class ForkedChild {
   int complaints_;
 };
 
-// Of a process that was waited for.
-std::string how_it_ended(int status);
-
 }  // namespace holdfast::sim

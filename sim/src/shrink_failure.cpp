@@ -1,6 +1,7 @@
 #include "holdfast/sim/shrink_failure.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -66,6 +67,10 @@ class FailureShrinker {
   FailureShrinker(const Trace& trace, const SystemFactory& factory, const ShrinkOptions& options)
       : trace_(trace), factory_(factory), options_(options), begin_ns_(now_ns()), shrinker_(trace) {
     run_.disabled = options.disabled;
+    // The hang limit ends it, as it ends whatever else does not end.
+    run_.on_endless = [](const std::string& /*why*/) {
+      for (;;) pause();
+    };
   }
 
   Result<ShrunkFailure> run() {

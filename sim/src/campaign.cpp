@@ -413,6 +413,7 @@ class Campaign {
   }
 
   void add(SeedResult seed) {
+    if (options_.on_result) options_.on_result(seed);
     RunResult& run = seed.run;
     for (std::size_t i = 0; i < kInvariantCount; ++i) result_.checked[i] += run.checked[i];
     for (const Violation& violation : run.violations) ++result_.violated[static_cast<std::size_t>(violation.invariant)];

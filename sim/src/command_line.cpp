@@ -96,11 +96,11 @@ Result<Arguments> Arguments::parse(const CommandSpec& spec, const std::vector<st
         if (spec.operand.empty()) {
           return refusal(place, fmt::format("takes no operand, but was given '{}'", printable(word)));
         }
-        if (arguments.operand_) {
+        if (!arguments.operands_.empty() && !spec.many_operands) {
           return refusal(place, fmt::format("takes one {}, but was given '{}' and '{}'", spec.operand,
-                                            printable(*arguments.operand_), printable(word)));
+                                            printable(arguments.operands_.front()), printable(word)));
         }
-        arguments.operand_ = word;
+        arguments.operands_.push_back(word);
         continue;
       }
       const OptionSpec* known = spec_of(spec, option.string_key);

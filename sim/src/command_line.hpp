@@ -29,6 +29,7 @@ struct CommandSpec {
   std::vector<OptionSpec> options;
   std::vector<std::pair<std::string, std::string>> examples;  // what for, command line
   std::string operand;                                        // "FILE"; empty when the command takes none
+  bool many_operands = false;
 };
 
 // Every command has --help.
@@ -42,11 +43,14 @@ class Arguments {
   [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
   [[nodiscard]] std::optional<std::string> value(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> values(const std::string& name) const;
-  [[nodiscard]] const std::optional<std::string>& operand() const { return operand_; }
+  [[nodiscard]] std::optional<std::string> operand() const {
+    return operands_.empty() ? std::nullopt : std::optional(operands_.front());
+  }
+  [[nodiscard]] const std::vector<std::string>& operands() const { return operands_; }
 
  private:
   std::map<std::string, std::vector<std::string>> values_;
-  std::optional<std::string> operand_;
+  std::vector<std::string> operands_;
 };
 
 // Each gives the exit status. An error of Errc::invalid_argument is bad usage or input; any other a failure of the
@@ -60,6 +64,7 @@ Command run_command();
 Command replay_command();
 Command shrink_command();
 Command workload_command();
+Command sweep_command();
 Command list_command();
 
 // ---- What several commands take.

@@ -68,11 +68,12 @@ std::vector<ReportViolation> list_violations(const CampaignResult& result, const
   return list;
 }
 
-std::vector<Mark> missing_marks(const MarkCounts& marks) {
+std::vector<Mark> missing_marks(const Report& report) {
   std::vector<Mark> missing;
   for (std::size_t i = 0; i < kMarkCount; ++i) {
     const auto mark = static_cast<Mark>(i);
-    if (marks.counts[i] == 0 && !is_rare(mark)) missing.push_back(mark);
+    if (report.result.marks.counts[i] > 0 || (is_rare(mark) && !report.sweep)) continue;
+    missing.push_back(mark);
   }
   return missing;
 }
@@ -82,7 +83,7 @@ ExitStatus verdict_of(const Report& report) {
   if (result.diverged > 0) return ExitStatus::harness_failed;
   if (!result.failures.empty() || !report.gate_failure.empty()) return ExitStatus::violated;
   if (result.interrupted || result.seeds_run == 0) return ExitStatus::harness_failed;
-  if (report.marks_required && !missing_marks(result.marks).empty()) return ExitStatus::violated;
+  if (report.marks_required && !missing_marks(report).empty()) return ExitStatus::violated;
   return ExitStatus::held;
 }
 
@@ -113,7 +114,7 @@ std::string verdict_line(const Report& report) {
   if (!report.gate_failure.empty()) return "VIOLATED: " + report.gate_failure;
   if (result.interrupted) return "HARNESS FAILED: interrupted before its end";
   if (result.seeds_run == 0) return "HARNESS FAILED: nothing was run";
-  const std::size_t missing = report.marks_required ? missing_marks(result.marks).size() : 0;
+  const std::size_t missing = report.marks_required ? missing_marks(report).size() : 0;
   if (missing > 0) return fmt::format("VIOLATED: {} required marks were never reached", missing);
   return "HELD: no promise was broken";
 }

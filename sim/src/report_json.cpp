@@ -71,6 +71,40 @@ Json faults_of(const FaultTally& faults) {
   return all;
 }
 
+void add_sweep(const SweepFigures& figures, Json& json) {
+  Json& sweep = json["sweep"];
+  sweep = {{"depth", figures.depth},
+           {"complete", figures.complete},
+           {"cases", figures.cases},
+           {"pairs", figures.pairs},
+           {"fired", figures.fired},
+           {"scenarios", figures.scenarios},
+           {"without_pairs", figures.without_pairs}};
+  sweep["rows"] = Json::array();
+  for (const SweepRow& row : figures.rows) {
+    Json kinds = Json::object();
+    for (std::size_t kind = 0; kind < kFaultKindCount; ++kind) {
+      const SweepCounts& counts = row.kinds[kind];
+      if (counts.cases == 0) continue;
+      kinds[std::string(name_of(static_cast<FaultKind>(kind)))] = {
+          {"cases", counts.cases}, {"fired", counts.fired}, {"failed", counts.failed}};
+    }
+    sweep["rows"].push_back(
+        {{"scenario", figures.scenarios[row.trace]}, {"call", name_of(row.call)}, {"kinds", std::move(kinds)}});
+  }
+  Json& cells = json["cells"];
+  cells = {{"legal", kLegalCellCount}, {"reached", figures.cells_reached}};
+  cells["not_reached"] = Json::array();
+  for (const LegalCell& cell : figures.gaps) {
+    cells["not_reached"].push_back({{"call", name_of(cell.fault.call)},
+                                    {"kind", name_of(cell.fault.kind)},
+                                    {"code", cell.fault.code},
+                                    {"state", name_of(cell.state)}});
+  }
+  cells["never_called"] = Json::array();
+  for (const Call call : figures.never_called) cells["never_called"].push_back(name_of(call));
+}
+
 }  // namespace
 
 std::string report_json(const Report& report) {
@@ -125,6 +159,7 @@ std::string report_json(const Report& report) {
                         {"capacity_bytes", figures.capacity_bytes},
                         {"footprint_bytes", figures.footprint_bytes}};
   }
+  if (report.sweep) add_sweep(*report.sweep, json);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

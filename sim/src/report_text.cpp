@@ -42,7 +42,8 @@ std::string invariants_text(const Report& report) {
   return table.text();
 }
 
-std::string marks_text(const CampaignResult& result) {
+std::string marks_text(const Report& report) {
+  const CampaignResult& result = report.result;
   std::size_t reached = 0;
   std::size_t rare_missing = 0;
   for (std::size_t i = 0; i < kMarkCount; ++i) {
@@ -54,7 +55,7 @@ std::string marks_text(const CampaignResult& result) {
   }
   std::string text = fmt::format("{} of {} reached", reached, kMarkCount);
   if (rare_missing > 0) text += fmt::format(", {} rare ones not", rare_missing);
-  const std::vector<Mark> missing = missing_marks(result.marks);
+  const std::vector<Mark> missing = missing_marks(report);
   if (!missing.empty()) text += fmt::format(", {} others not (holdfast list marks)", missing.size());
   return text;
 }
@@ -80,30 +81,49 @@ std::string workload_text(const WorkloadFigures& figures, const CampaignResult& 
   return table.text();
 }
 
+void add_sweep(Table& table, const SweepFigures& figures, const CampaignResult& result) {
+  std::string scenarios = with_thousands(figures.scenarios.size());
+  if (figures.depth > 1) {
+    scenarios += fmt::format(", {} of them in pairs", figures.scenarios.size() - figures.without_pairs.size());
+  }
+  table.add({"scenarios", scenarios});
+  const double minutes = std::max(static_cast<double>(result.wall_ns) / 6e10, 1e-9);
+  table.add({"sweep",
+             fmt::format("{} cases, {} of them pairs; faults fired in {}; {} cases a minute",
+                         with_thousands(figures.cases), with_thousands(figures.pairs), with_thousands(figures.fired),
+                         with_thousands(static_cast<std::uint64_t>(static_cast<double>(result.seeds_run) / minutes)))});
+  table.add({"cells", fmt::format("{} of {} reached; {} are of calls that this store never makes, {} are left",
+                                  figures.cells_reached, kLegalCellCount,
+                                  kLegalCellCount - figures.cells_reached - figures.gaps.size(), figures.gaps.size())});
+}
+
 std::string campaign_text(const Report& report) {
   using Align = Table::Align;
   const CampaignResult& result = report.result;
   Table table({Align::left, Align::left});
+  const char* const unit = report.sweep ? "case" : "seed";
+  if (report.sweep) add_sweep(table, *report.sweep, result);
   const std::string range = report.seeds.first == report.seeds.last
                                 ? fmt::format("{}", report.seeds.first)
                                 : fmt::format("{}-{}", report.seeds.first, report.seeds.last);
-  table.add({"seeds", fmt::format("{} run of {}{}", with_thousands(result.seeds_run), range,
-                                  report.shard.count > 1
-                                      ? fmt::format(" (shard {} of {})", report.shard.index, report.shard.count)
-                                      : "")});
+  table.add(
+      {fmt::format("{}s", unit),
+       fmt::format(
+           "{} run of {}{}", with_thousands(result.seeds_run), range,
+           report.shard.count > 1 ? fmt::format(" (shard {} of {})", report.shard.index, report.shard.count) : "")});
   if (!result.stopped.empty()) table.add({"stopped", result.stopped});
-  table.add({"runtime calls", fmt::format("{} ({} per seed)", with_thousands(result.runtime_calls),
-                                          per(result.runtime_calls, result.seeds_run))});
-  table.add({"faults fired", fmt::format("{} ({} per seed)", with_thousands(result.faults.total),
-                                         per(result.faults.total, result.seeds_run))});
+  table.add({"runtime calls", fmt::format("{} ({} per {})", with_thousands(result.runtime_calls),
+                                          per(result.runtime_calls, result.seeds_run), unit)});
+  table.add({"faults fired", fmt::format("{} ({} per {})", with_thousands(result.faults.total),
+                                         per(result.faults.total, result.seeds_run), unit)});
   table.add({"steps", fmt::format("{} ({} skipped), {} of virtual time", with_thousands(result.steps),
                                   with_thousands(result.steps_skipped), seconds_text(result.virtual_ns))});
-  table.add({"marks", marks_text(result)});
+  table.add({"marks", marks_text(report)});
   table.add({"determinism", result.rechecked == 0
-                                ? std::string("no seed was run again")
-                                : fmt::format("{} seeds run again, here and in fresh processes; {} differed",
-                                              with_thousands(result.rechecked), result.diverged)});
-  table.add({"speed", fmt::format("{} seeds/s, {} calls/s, {} in all", per_second(result.seeds_run, result.wall_ns),
+                                ? fmt::format("no {} was run again", unit)
+                                : fmt::format("{} {}s run again, here and in fresh processes; {} differed",
+                                              with_thousands(result.rechecked), unit, result.diverged)});
+  table.add({"speed", fmt::format("{} {}s/s, {} calls/s, {} in all", per_second(result.seeds_run, result.wall_ns), unit,
                                   per_second(result.runtime_calls, result.wall_ns), seconds_text(result.wall_ns))});
   table.add({"log hash", hex_text(result.log_hash)});
   return table.text();
@@ -152,10 +172,10 @@ std::string summary_text(const Report& report, bool colour) {
     text += fmt::format("\n{} more are in the report (--out DIR).\n", report.violations.size() - kShownMax);
   }
   if (report.marks_required) {
-    for (const Mark mark : missing_marks(report.result.marks)) {
+    for (const Mark mark : missing_marks(report)) {
       text += fmt::format("\nmark never reached: {}", name_of(mark));
     }
-    if (!missing_marks(report.result.marks).empty()) text += '\n';
+    if (!missing_marks(report).empty()) text += '\n';
   }
   for (const Invariant invariant : report.disabled) {
     text += '\n' + coloured(fmt::format("{} was SWITCHED OFF: this run says nothing of it.", name_of(invariant)),

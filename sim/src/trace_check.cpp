@@ -298,6 +298,10 @@ Status check_points(const Trace& trace, std::string_view section, const std::vec
 
 }  // namespace
 
+bool same_place(const FaultPoint& a, const FaultPoint& b) {
+  return a.step == b.step && a.call == b.call && a.nth == b.nth && slot_of(a) == slot_of(b);
+}
+
 Status validate_trace(const Trace& trace, const TraceLimits& limits) {
   if (Status status = check_memory(trace, limits); !status) return status;
   if (trace.geometries.empty()) return refuse("$.geometries", "is empty");

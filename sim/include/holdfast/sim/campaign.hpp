@@ -23,6 +23,7 @@ namespace holdfast::sim {
 // The trace of a seed: the same each time it is asked, in any process. Shared, because a workload's is large.
 using TraceSource = std::function<std::shared_ptr<const Trace>(std::uint64_t seed)>;
 
+struct SeedResult;
 struct CampaignOptions {
   SeedRange seeds;
   std::uint32_t jobs = 1;                  // worker processes
@@ -38,6 +39,8 @@ struct CampaignOptions {
   std::uint64_t perturbation = 0;       // of the first run
   RunOptions run;                       // of the first run; `on_step` is called in the worker
   bool keep_results = false;            // give back each seed's whole result
+  // Called in the caller's own process, in order of seeds.
+  std::function<void(const SeedResult&)> on_result;
 };
 
 // 0 changes nothing; every other number moves all that must not show.

@@ -11,6 +11,7 @@
 #include "holdfast/core/result.hpp"
 #include "holdfast/sim/backend_factory.hpp"
 #include "holdfast/sim/campaign.hpp"
+#include "holdfast/sim/sweep.hpp"
 
 namespace holdfast::sim {
 
@@ -69,6 +70,7 @@ struct Report {
   std::vector<Invariant> disabled;
   bool marks_required = false;
   std::optional<WorkloadFigures> workload;
+  std::optional<SweepFigures> sweep;        // of which rare marks are required too
   std::string gate_failure;                 // of a scenario with a gate: what did not come out; empty = all did
   std::vector<ReportViolation> violations;  // bounded; result.violated has them all
 };
@@ -82,8 +84,8 @@ struct ViolationSources {
 };
 std::vector<ReportViolation> list_violations(const CampaignResult& result, const ViolationSources& sources);
 
-// Marks that are not rare and were never reached.
-std::vector<Mark> missing_marks(const MarkCounts& marks);
+// Marks that a report requires, or would, and that were never reached: those that are not rare, of a sweep all.
+std::vector<Mark> missing_marks(const Report& report);
 ExitStatus verdict_of(const Report& report);
 // "held", "violated", "harness failed"; one line that says why.
 std::string verdict_line(const Report& report);

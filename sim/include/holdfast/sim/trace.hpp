@@ -125,6 +125,9 @@ struct TraceLimits {
   std::uint64_t ring_bytes_max = 1ULL << 30;  // per session, all layers
 };
 
+// Both cannot happen at one call. Events (late, gone, evict, time, death) may come on top of a fate.
+bool same_place(const FaultPoint& a, const FaultPoint& b);
+
 std::string write_trace(const Trace& trace);
 // `file` is only named in errors. An error says file, place and reason.
 Result<Trace> read_trace(std::string_view text, std::string_view file, const TraceLimits& limits = {});

@@ -30,6 +30,9 @@ void one_piece(TraceBuilder& trace);
 // "0", "1", ... so many.
 Actions numbered(std::size_t chunks);
 
+// The routes of the values of a chunk, but not of its latent, come late.
+void route_values_late(TraceBuilder& trace, Id generate);
+
 // Opens a session of one world and generates all of its chunks.
 Id write_all(TraceBuilder& trace, std::uint32_t geometry, const Actions& actions);
 // Opens one, resumes it, and generates so many chunks more. Gives the session.
@@ -51,7 +54,10 @@ void stuck_copy(TraceBuilder& trace);
 void dead_context(TraceBuilder& trace);
 void old_plan(TraceBuilder& trace);
 void lost_reservation(TraceBuilder& trace);
+void reserved_full(TraceBuilder& trace);
 void no_free_slots(TraceBuilder& trace);
+void orphans(TraceBuilder& trace);
+void full_of_orphans(TraceBuilder& trace);
 void memory_tier(TraceBuilder& trace);
 
 // ---- scenarios_resuming.cpp
@@ -89,5 +95,6 @@ void registration_refused(TraceBuilder& trace);
 void registered_by_others(TraceBuilder& trace);
 void snapshot_restart(TraceBuilder& trace);
 void torn_snapshot(TraceBuilder& trace);
+void snapshot_failed(TraceBuilder& trace);
 
 }  // namespace holdfast::sim::scenario

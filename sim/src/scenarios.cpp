@@ -40,6 +40,14 @@ Actions numbered(std::size_t chunks) {
   return actions;
 }
 
+void route_values_late(TraceBuilder& trace, Id generate) {
+  // The latent's put is the first; the values' has a plan for each of their two lengths.
+  for (const std::uint32_t put : {1U, 2U}) {
+    trace.choice({generate, Call::local_fast_put_commit, put, ChoiceKind::route_after,
+                  static_cast<std::uint64_t>(30 * kSecond)});
+  }
+}
+
 Id write_all(TraceBuilder& trace, std::uint32_t geometry, const Actions& actions) {
   const Id session = trace.open({.world = 1, .geometry = geometry, .actions = actions});
   for (std::size_t i = 0; i < actions.size(); ++i) trace.generate(session);
@@ -84,7 +92,11 @@ constexpr auto kEntries = std::to_array<Entry>({
     {{"old_plan", "a wait outlasts the plan's age limit, another one the owner's time-out"}, scenario::old_plan},
     {{"lost_reservation", "the answer of a put's start is lost; its keys come back after the time-out"},
      scenario::lost_reservation},
+    {{"reserved_full", "the same in a segment that is full by then"}, scenario::reserved_full},
     {{"no_free_slots", "a put finds the segment full, of values that nobody evicts"}, scenario::no_free_slots},
+    {{"orphans", "a new client finds values that the last one stored, and of which it does not know"},
+     scenario::orphans},
+    {{"full_of_orphans", "the same, and they fill the segment"}, scenario::full_of_orphans},
     {{"memory_tier", "the generic tier store: write, resume, evict, resume"}, scenario::memory_tier},
 
     {{"full_hit", "a second session resumes everything, in a full-length ring"}, scenario::full_hit},
@@ -126,6 +138,8 @@ constexpr auto kEntries = std::to_array<Entry>({
      scenario::registered_by_others},
     {{"snapshot_restart", "the client dies after a snapshot and more writes, and resumes both"},
      scenario::snapshot_restart},
+    {{"snapshot_failed", "a snapshot cannot be synced: its file is removed, and the next one is written"},
+     scenario::snapshot_failed},
     {{"torn_snapshot", "the snapshot is read short: it is refused, and the next one is whole"},
      scenario::torn_snapshot},
 });

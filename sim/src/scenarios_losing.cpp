@@ -1,4 +1,6 @@
 // Scenarios of what goes: evictions, restarts of the owner, registrations, the client's death.
+#include <cerrno>
+
 #include "scenario_parts.hpp"
 
 namespace holdfast::sim::scenario {
@@ -54,11 +56,8 @@ void evict_early(TraceBuilder& trace) {
   one_piece(trace);
   const std::uint32_t g = trace.geometry(rolling(4, 0));
   const Id writer = trace.open({.world = 1, .geometry = g, .actions = numbered(1)});
-  const Id step = trace.generate(writer);
-  for (std::uint32_t put = 0; put < 3; ++put) {
-    trace.choice(
-        {step, Call::local_fast_put_commit, put, ChoiceKind::route_after, static_cast<std::uint64_t>(30 * kSecond)});
-  }
+  route_values_late(trace, trace.generate(writer));
+  trace.pass_time(kSecond);
   trace.evict(writer, 0);
   trace.pass_time(kSettled);
   trace.pump();
@@ -145,6 +144,7 @@ void owner_restart(TraceBuilder& trace) {
   // Within the settle bound of their commits, keys that are missing count as unsettled.
   trace.pass_time(kSettled);
   resume_then_generate(trace, g, numbered(1), 1);
+  trace.pass_time(kSecond);
   resume_then_generate(trace, g, numbered(1), 0);
 }
 
@@ -159,13 +159,15 @@ void registration_refused(TraceBuilder& trace) {
   trace.trace().grant_bytes = trace.trace().segment_bytes / 2;
   constexpr std::uint32_t kSecondPiece = 1;
   constexpr std::uint32_t kSecondMapping = 2;
+  const std::uint32_t g = trace.geometry(rolling(4, 0));
+  write_all(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  trace.restart();
   trace.fault({trace.warm_up(), Call::host_register, kSecondPiece, FaultKind::before,
                code_of(CudaErrc::memory_allocation), 0, false});
   trace.fault({trace.warm_up(), Call::host_register, kSecondMapping, FaultKind::before,
                code_of(CudaErrc::memory_allocation), 0, false});
-  const std::uint32_t g = trace.geometry(rolling(4, 0));
-  write_all(trace, g, numbered(1));
-  resume_then_generate(trace, g, numbered(1), 0);
+  resume_then_generate(trace, g, numbered(1), 1);
 }
 
 void registered_by_others(TraceBuilder& trace) {
@@ -183,6 +185,7 @@ void registered_by_others(TraceBuilder& trace) {
 void snapshot_restart(TraceBuilder& trace) {
   const std::uint32_t g = small_ring(trace);
   write_all(trace, g, {"0", "1"});
+  trace.pass_time(kSettled);
   trace.snapshot();
   write_all(trace, g, {"0", "2"});
   trace.restart();
@@ -197,6 +200,16 @@ void torn_snapshot(TraceBuilder& trace) {
   constexpr std::uint64_t kBytesRead = 40;
   trace.fault({trace.restart(), Call::file_read, 0, FaultKind::part, 0, kBytesRead, false});
   resume_then_generate(trace, g, numbered(1), 1);
+  trace.snapshot();
+  trace.restart();
+  resume_then_generate(trace, g, numbered(1), 0);
+}
+
+void snapshot_failed(TraceBuilder& trace) {
+  const std::uint32_t g = small_ring(trace);
+  write_all(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  trace.fault({trace.snapshot(), Call::file_sync, 0, FaultKind::before, EIO, 0, false});
   trace.snapshot();
   trace.restart();
   resume_then_generate(trace, g, numbered(1), 0);

@@ -62,31 +62,32 @@ void window_exact(TraceBuilder& trace) { resume_chunks(trace, kWindow); }
 void window_plus_one(TraceBuilder& trace) { resume_chunks(trace, kWindow + 1); }
 
 void large_values(TraceBuilder& trace) {
-  // A grant for the values, one for the latent.
-  trace.trace().segment_bytes = 2 * trace.trace().grant_bytes;
-  Geometry geometry = full_length(1);
+  // Two grants for the values, one for the latents.
+  trace.trace().segment_bytes = 3 * trace.trace().grant_bytes;
+  Geometry geometry = full_length(2);
   geometry.n_layers = 1;
   geometry.frames_per_chunk = 1;
   geometry.frame_tokens = 1;
-  geometry.ring_frames = 1;
+  geometry.ring_frames = 2;
   geometry.kv_token_bytes = {kLargeBytes};
   const std::uint32_t g = trace.geometry(geometry);
-  write_all(trace, g, numbered(1));
-  resume_then_generate(trace, g, numbered(1), 0);
+  const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(2)});
+  trace.generate(session);
+  trace.pass_time(kSecond);
+  trace.generate(session);
+  resume_then_generate(trace, g, numbered(2), 0);
 }
 
 void not_yet_routed(TraceBuilder& trace) {
   one_piece(trace);
-  const std::uint32_t g = trace.geometry(full_length(1));
-  const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(1)});
-  const Id step = trace.generate(session);
-  for (std::uint32_t put = 0; put < 3; ++put) {
-    trace.choice(
-        {step, Call::local_fast_put_commit, put, ChoiceKind::route_after, static_cast<std::uint64_t>(30 * kSecond)});
-  }
-  resume_then_generate(trace, g, numbered(1), 0);
-  trace.evict(session, 0);
-  resume_then_generate(trace, g, numbered(1), 1);
+  const std::uint32_t g = trace.geometry(full_length(2));
+  const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(2)});
+  trace.generate(session);
+  route_values_late(trace, trace.generate(session));
+  trace.pass_time(kSecond);
+  resume_then_generate(trace, g, numbered(2), 0);
+  trace.evict(session, 1);
+  resume_then_generate(trace, g, numbered(2), 1);
 }
 
 void break_even(TraceBuilder& trace) {

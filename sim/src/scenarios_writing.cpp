@@ -188,27 +188,81 @@ void old_plan(TraceBuilder& trace) {
   write_all(trace, g, numbered(1));
 }
 
+namespace {
+
+// Without latents a chunk takes four slots, in two plans of two.
+constexpr std::uint64_t kValueSlots = 4;
+
+Geometry values_only(std::uint32_t n_layers) {
+  Geometry geometry = rolling(4, 0);
+  geometry.n_layers = n_layers;
+  geometry.latent_bytes = 0;
+  return geometry;
+}
+
+// Two slots of something that is where it may be evicted.
+void fill_two_slots(TraceBuilder& trace) {
+  write_all(trace, trace.geometry(values_only(1)), numbered(1));
+  trace.pass_time(kSecond);
+}
+
+}  // namespace
+
 void lost_reservation(TraceBuilder& trace) {
   one_piece(trace);
   const std::uint32_t g = trace.geometry(rolling(5, 1));
   const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(1)});
   trace.fault({trace.generate(session), Call::local_fast_put_start, kSecondGroup, FaultKind::lost,
                code_of(FluxonErrc::network), 0, false});
+  trace.pass_time(kSecond);
   write_all(trace, g, numbered(1));
   trace.pass_time(kPlanTimeout + kMinute);
   write_all(trace, g, numbered(1));
 }
 
+void reserved_full(TraceBuilder& trace) {
+  trace.trace().segment_bytes = (kValueSlots + 2) * kSlotAlignment;
+  one_piece(trace);
+  fill_two_slots(trace);
+  const std::uint32_t g = trace.geometry(values_only(2));
+  const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(1)});
+  trace.fault({trace.generate(session), Call::local_fast_put_start, 1, FaultKind::lost, code_of(FluxonErrc::network), 0,
+               false});
+  write_all(trace, g, numbered(1));
+}
+
 void no_free_slots(TraceBuilder& trace) {
-  // Room for one chunk, a latent and four values, and for one latent more.
-  trace.trace().segment_bytes = 6 * kSlotAlignment;
+  // A chunk of a latent and four values, and the next latent.
+  trace.trace().segment_bytes = (kValueSlots + 2) * kSlotAlignment;
   one_piece(trace);
   const std::uint32_t g = trace.geometry(rolling(4, 0));
-  const Id session = write_all(trace, g, numbered(2));
+  const Id session = trace.open({.world = 1, .geometry = g, .actions = numbered(2)});
+  trace.generate(session);
   trace.pass_time(kSettled);
+  trace.generate(session);
   trace.evict(session, 0);
   trace.pump();
   write_all(trace, g, numbered(1));
+}
+
+void orphans(TraceBuilder& trace) {
+  one_piece(trace);
+  fill_two_slots(trace);
+  const std::uint32_t g = trace.geometry(values_only(2));
+  const Id step = trace.generate(trace.open({.world = 1, .geometry = g, .actions = numbered(1)}));
+  for (const std::uint32_t put : {0U, 1U}) {
+    trace.choice(
+        {step, Call::local_fast_put_commit, put, ChoiceKind::route_after, static_cast<std::uint64_t>(30 * kSecond)});
+  }
+  trace.restart();
+  write_all(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  write_all(trace, g, numbered(1));
+}
+
+void full_of_orphans(TraceBuilder& trace) {
+  trace.trace().segment_bytes = (kValueSlots + 2) * kSlotAlignment;
+  orphans(trace);
 }
 
 void memory_tier(TraceBuilder& trace) {

@@ -13,6 +13,15 @@ constexpr std::size_t kCallWidth = 27;
 constexpr std::size_t kKindWidth = 7;
 constexpr std::size_t kFiredWidth = 8;
 
+// A shorter prefix is the caller's own choice: none was made where no fault struck one.
+bool is_never_made(const LegalCell& cell, const FaultTally& faults) {
+  if (cell.state != CallState::shorter_prefix) return false;
+  for (std::size_t i = 0; i < kLegalCellCount; ++i) {
+    if (legal_cells()[i].state == cell.state && faults.cells[i] > 0) return false;
+  }
+  return true;
+}
+
 using Kinds = std::array<SweepCounts, kFaultKindCount>;
 
 std::string header(std::string_view first) {
@@ -48,7 +57,7 @@ void judge_cells(const FaultTally& faults, const SweepTally& tally, SweepFigures
     const LegalCell& cell = legal_cells()[i];
     if (faults.cells[i] > 0) {
       ++figures.cells_reached;
-    } else if (tally.was_called(cell.fault.call)) {
+    } else if (tally.was_called(cell.fault.call) && !is_never_made(cell, faults)) {
       figures.gaps.push_back(cell);
     }
   }
@@ -81,8 +90,8 @@ std::string sweep_tables(const SweepFigures& figures) {
   std::string never;
   for (const Call call : figures.never_called) never += (never.empty() ? "" : ", ") + std::string(name_of(call));
   if (!never.empty()) text += wrapped("\nnever called by this store here: " + never, kTextWidth, 2) + "\n";
-  if (!figures.gaps.empty()) {
-    text += figures.complete ? "\nlegal, and reached by no scenario:\n" : "\nlegal, and not reached in this part:\n";
+  if (figures.complete && !figures.gaps.empty()) {
+    text += "\nlegal, and reached by no scenario:\n";
     for (const LegalCell& cell : figures.gaps) text += "  " + describe(cell) + "\n";
   }
   return text;

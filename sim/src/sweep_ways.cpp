@@ -47,8 +47,9 @@ Args delays_of(Call call) {
 Args parts_of(const LegalFault& fault) {
   switch (fault.call) {
     case Call::commit_wait:
-      if (outcome_of(fault.code) == KeyOutcome::unknown) return {0, 1, 2, 3, 4, 5};
-      return {0, 1};
+      // One key of two or four, not stored; one, stored; some; some or all decided later.
+      if (outcome_of(fault.code) == KeyOutcome::unknown) return {26, 11, 0, 7, 2, 1};
+      return {26, 0};
     case Call::get_start:
       return {0, 1, 7};
     case Call::copy_batch:

@@ -101,8 +101,7 @@ void add_sweep(const SweepFigures& figures, Json& json) {
                                     {"code", cell.fault.code},
                                     {"state", name_of(cell.state)}});
   }
-  cells["never_called"] = Json::array();
-  for (const Call call : figures.never_called) cells["never_called"].push_back(name_of(call));
+  cells["never_called"] = names_never_made(figures);
 }
 
 }  // namespace

@@ -92,9 +92,9 @@ void add_sweep(Table& table, const SweepFigures& figures, const CampaignResult& 
              fmt::format("{} cases, {} of them pairs; faults fired in {}; {} cases a minute",
                          with_thousands(figures.cases), with_thousands(figures.pairs), with_thousands(figures.fired),
                          with_thousands(static_cast<std::uint64_t>(static_cast<double>(result.seeds_run) / minutes)))});
-  table.add({"cells", fmt::format("{} of {} reached; {} are of calls that this store never makes, {} are left",
-                                  figures.cells_reached, kLegalCellCount,
-                                  kLegalCellCount - figures.cells_reached - figures.gaps.size(), figures.gaps.size())});
+  table.add(
+      {"cells", fmt::format("{} of {} reached; {} are of calls that this store never makes, {} are left",
+                            figures.cells_reached, kLegalCellCount, figures.never_made.size(), figures.gaps.size())});
 }
 
 std::string campaign_text(const Report& report) {

@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kCallWidth = 27;
 constexpr std::size_t kKindWidth = 7;
 constexpr std::size_t kFiredWidth = 8;
+constexpr auto kLegalKindCount = static_cast<std::size_t>(FaultKind::lie);  // the kinds of the fault table
 
 // A shorter prefix is the caller's own choice: none was made where no fault struck one.
 bool is_never_made(const LegalCell& cell, const FaultTally& faults) {
@@ -26,7 +27,7 @@ using Kinds = std::array<SweepCounts, kFaultKindCount>;
 
 std::string header(std::string_view first) {
   std::string text = fmt::format("{:<{}}", first, kCallWidth);
-  for (std::size_t kind = 0; kind < kFaultKindCount; ++kind) {
+  for (std::size_t kind = 0; kind < kLegalKindCount; ++kind) {
     text += fmt::format("{:>{}}", name_of(static_cast<FaultKind>(kind)), kKindWidth);
   }
   return text + fmt::format("{:>{}}  verdict\n", "fired", kFiredWidth);
@@ -35,7 +36,7 @@ std::string header(std::string_view first) {
 std::string line(Call call, const Kinds& kinds) {
   std::string text = fmt::format("  {:<{}}", name_of(call), kCallWidth - 2);
   SweepCounts all;
-  for (const SweepCounts& counts : kinds) {
+  for (const SweepCounts& counts : std::span(kinds).first<kLegalKindCount>()) {
     text += fmt::format("{:>{}}", counts.cases == 0 ? std::string() : std::to_string(counts.cases), kKindWidth);
     all.fired += counts.fired;
     all.failed += counts.failed;
@@ -45,6 +46,16 @@ std::string line(Call call, const Kinds& kinds) {
 }
 
 }  // namespace
+
+std::vector<std::string> names_never_made(const SweepFigures& figures) {
+  std::vector<std::string> names;
+  for (const LegalCell& cell : figures.never_made) {
+    std::string name(name_of(cell.fault.call));
+    if (cell.state == CallState::shorter_prefix) name += fmt::format(" ({})", name_of(cell.state));
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
+}
 
 std::string describe(const LegalCell& cell) {
   std::string text = fmt::format("{} {}", name_of(cell.fault.call), name_of(cell.fault.kind));
@@ -57,12 +68,11 @@ void judge_cells(const FaultTally& faults, const SweepTally& tally, SweepFigures
     const LegalCell& cell = legal_cells()[i];
     if (faults.cells[i] > 0) {
       ++figures.cells_reached;
-    } else if (tally.was_called(cell.fault.call) && !is_never_made(cell, faults)) {
+    } else if (!tally.was_called(cell.fault.call) || is_never_made(cell, faults)) {
+      figures.never_made.push_back(cell);
+    } else {
       figures.gaps.push_back(cell);
     }
-  }
-  for (std::size_t call = 0; call < kCallCount; ++call) {
-    if (!tally.was_called(static_cast<Call>(call))) figures.never_called.push_back(static_cast<Call>(call));
   }
 }
 
@@ -87,8 +97,7 @@ std::string sweep_tables(const SweepFigures& figures) {
       if (any) text += line(static_cast<Call>(call), all[call]);
     }
   }
-  std::string never;
-  for (const Call call : figures.never_called) never += (never.empty() ? "" : ", ") + std::string(name_of(call));
+  const std::string never = fmt::format("{}", fmt::join(names_never_made(figures), ", "));
   if (!never.empty()) text += wrapped("\nnever called by this store here: " + never, kTextWidth, 2) + "\n";
   if (figures.complete && !figures.gaps.empty()) {
     text += "\nlegal, and reached by no scenario:\n";

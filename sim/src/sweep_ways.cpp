@@ -84,6 +84,7 @@ Args args_of(const LegalFault& fault) {
       if (fault.call == Call::file_rename) return {1, 0};
       return {0};
     case FaultKind::gone:
+    case FaultKind::lie:
       return {0};
   }
   return {0};

@@ -272,8 +272,8 @@ Status check_choice(const std::string& where, const Choice& choice) {
 // What cannot happen twice at one call. Events (late, gone, evict, time, death) may come on top of a fate, and the
 // copies of a batch take one choice.
 int slot_of(const FaultPoint& fault) {
-  const bool fate = fault.kind == FaultKind::before || fault.kind == FaultKind::lost ||
-                    fault.kind == FaultKind::part || fault.kind == FaultKind::lie;
+  const bool fate = fault.kind == FaultKind::before || fault.kind == FaultKind::lost || fault.kind == FaultKind::part ||
+                    fault.kind == FaultKind::lie;
   return fate ? 0 : static_cast<int>(fault.kind);
 }
 int slot_of(const Choice& choice) { return choice.call == Call::copy_batch ? 0 : static_cast<int>(choice.kind); }

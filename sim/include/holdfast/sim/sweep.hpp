@@ -132,12 +132,14 @@ struct SweepFigures {
   std::vector<std::string> scenarios;
   std::vector<std::string> without_pairs;  // at depth 2: too long
   std::vector<SweepRow> rows;
-  std::uint64_t cells_reached = 0;  // of legal_cells()
-  std::vector<LegalCell> gaps;      // not reached, of calls that the store made
-  std::vector<Call> never_called;
+  std::uint64_t cells_reached = 0;    // of legal_cells()
+  std::vector<LegalCell> gaps;        // not reached, of calls that the store made
+  std::vector<LegalCell> never_made;  // of calls that it never made, or never so
 };
-// Of a sweep's cells: those reached, those not, and the calls that were never made.
+// Of the legal cells: those reached, those not, and those of calls that were never made.
 void judge_cells(const FaultTally& faults, const SweepTally& tally, SweepFigures& figures);
+// "put", "get_transfer (shorter prefix)": the calls of those never made.
+std::vector<std::string> names_never_made(const SweepFigures& figures);
 // Scenario by call by kind, and then call by kind: the number of cases, how many failed, and the verdict.
 std::string sweep_tables(const SweepFigures& figures);
 // "get_start lost 7000 (not routed)"

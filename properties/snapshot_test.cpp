@@ -251,13 +251,13 @@ std::string world_line(std::uint64_t nodes) {
   return fmt::format("{{\"nodes\":{},\"root\":\"{}\",\"sink_chunks\":0}}\n", nodes, to_hex(kRoot));
 }
 
-std::string node_line(const NodeKey& key, std::string_view action, std::string_view more = {}) {
-  return fmt::format("{{\"action\":\"{}\",\"key\":\"{}\",{}\"used\":1}}\n", to_hex(action), to_hex(key), more);
+std::string node_line(const NodeKey& key, std::string_view action, std::string_view more = {}, std::uint64_t used = 0) {
+  return fmt::format("{{\"action\":\"{}\",\"key\":\"{}\",{}\"used\":{}}}\n", to_hex(action), to_hex(key), more, used);
 }
 
 TEST(SnapshotRefusal, ContradictionsAreRefused) {
   const NodeKey key = node_key(kRoot, "1");
-  const std::string good = node_line(key, "1");
+  const std::string good = node_line(key, "1", R"("latent":{"bytes":1},)");
   EXPECT_TRUE(decode_snapshot(with_header(world_line(1) + good, 1, 1)));
 
   struct Case {
@@ -268,7 +268,8 @@ TEST(SnapshotRefusal, ContradictionsAreRefused) {
   };
   const std::vector<Case> cases = {
       {world_line(2) + good + good, 1, 2, "line 4: member key: a second node with it"},
-      {world_line(0) + world_line(0), 2, 0, "line 3: member root: a second one"},
+      {world_line(1) + good + world_line(1), 2, 1, "line 4: member nodes: 1 is above 0"},
+      {world_line(1) + good + world_line(0), 2, 1, "line 4: member root: a second one"},
       {world_line(1) + node_line(node_key(kRoot, "2"), "1"), 1, 1,
        "line 3: member key: not the key of this parent and action"},
       {world_line(1) + node_line(key, "1", "\"parent\":0,"), 1, 1,
@@ -278,9 +279,52 @@ TEST(SnapshotRefusal, ContradictionsAreRefused) {
       {world_line(2) + good + node_line(node_key(key, "2"), "2"), 1, 2, "line 4: member key: not the key"},
       {world_line(2) + good, 1, 2, "line 4: the file ends within it"},
       {world_line(2) + good, 1, 1, "line 2: member nodes: 2 is above 1"},
-      {world_line(0) + good, 1, 1, "line 1: member nodes: 1 more than the worlds have"},
+      {world_line(1) + good, 1, 2, "line 1: member nodes: 1 more than the worlds have"},
   };
   for (const Case& each : cases) expect_refused(with_header(each.content, each.worlds, each.nodes), each.reason);
+}
+
+// What the fields say may be sound: we would have written it otherwise, or not at all.
+TEST(SnapshotRefusal, WhatIsNeverWrittenIsRefused) {
+  constexpr std::string_view kLatent = R"("latent":{"bytes":1},)";
+  constexpr std::string_view kLatentBelow = R"("latent":{"bytes":1},"parent":0,)";
+  const NodeKey a = node_key(kRoot, "a");
+  const NodeKey b = node_key(kRoot, "b");
+  const NodeKey below = node_key(a, "c");
+  const std::string line_a = node_line(a, "a", kLatent);
+  const std::string line_b = node_line(b, "b", kLatent);
+  const std::string line_below = node_line(below, "c", kLatentBelow);
+  EXPECT_TRUE(decode_snapshot(with_header(world_line(3) + line_a + line_b + line_below, 1, 3)));
+  EXPECT_TRUE(decode_snapshot(with_header(world_line(2) + node_line(a, "a") + line_below, 1, 2)));
+  EXPECT_TRUE(decode_snapshot(
+      with_header(world_line(2) + node_line(a, "a", {}, 2) + node_line(below, "c", kLatentBelow, 1), 1, 2)));
+  const std::string earlier_world =
+      fmt::format("{{\"nodes\":1,\"root\":\"{}\",\"sink_chunks\":0}}\n", to_hex(root_key(0))) +
+      node_line(node_key(root_key(0), "a"), "a", kLatent);
+
+  struct Case {
+    std::string content;
+    std::uint64_t worlds;
+    std::uint64_t nodes;
+    std::string reason;
+  };
+  const std::vector<Case> cases = {
+      {" " + world_line(1) + line_a, 1, 1, "line 2: byte 1: not how this program writes it"},
+      {world_line(1) + "{ " + line_a.substr(1), 1, 1, "line 3: byte 2: not how this program writes it"},
+      {world_line(0), 1, 0, "line 2: member nodes: a world without nodes is not written"},
+      {world_line(1) + line_a + earlier_world, 2, 2, "line 4: member root: before that of the world above"},
+      {world_line(1) + node_line(a, "a"), 1, 1, "line 3: a node with nothing ready in its subtree is not written"},
+      {world_line(2) + node_line(a, "a") + line_b, 1, 2, "line 3: a node with nothing ready in its subtree"},
+      {world_line(3) + line_a + line_below + line_b, 1, 3, "line 5: member parent: before that of the node above"},
+      {world_line(2) + node_line(a, "a", kLatent, 7) + node_line(b, "b", kLatent, 7), 1, 2,
+       "line 4: member used: a second node with it"},
+      {world_line(2) + node_line(a, "a", kLatent, 1) + node_line(below, "c", kLatentBelow, 2), 1, 2,
+       "line 4: member used: above that of its parent"},
+  };
+  for (const Case& each : cases) expect_refused(with_header(each.content, each.worlds, each.nodes), each.reason);
+
+  const std::string written = with_header(world_line(1) + line_a, 1, 1);
+  expect_refused("{ " + written.substr(1), "line 1: byte 2: not how this program writes it");
 }
 
 TEST(SnapshotRefusal, MembersOfTheWrongKindAreRefused) {

@@ -191,6 +191,43 @@ struct Header {
   std::uint64_t nodes = 0;
 };
 
+// The one way to write each line.
+
+std::string header_line(const Header& header, std::string_view content) {
+  return fmt::format("{{\"bytes\":{},\"nodes\":{},\"schema\":\"{}\",\"version\":{},\"worlds\":{},\"xxh3\":\"{}\"}}\n",
+                     content.size(), header.nodes, kSnapshotSchema, kSnapshotVersion, header.worlds,
+                     checksum_of(content));
+}
+
+void append_world_line(std::string& out, const NodeKey& root, std::uint32_t sink_chunks, std::uint64_t nodes) {
+  fmt::format_to(std::back_inserter(out), "{{\"nodes\":{},\"root\":\"{}\",\"sink_chunks\":{}}}\n", nodes, to_hex(root),
+                 sink_chunks);
+}
+
+void append_node_line(std::string& out, const SnapshotNode& node) {
+  out += "{\"action\":\"";
+  append_hex(out, node.action);
+  out += "\",\"key\":\"";
+  append_hex(out, bytes_of(node.key.digest));
+  out += '"';
+  const auto at_end = std::back_inserter(out);
+  if (node.blob_ready) {
+    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{},\"slot_bytes\":{}}}", node.blob.nbytes,
+                   node.blob.n_layers, node.blob.slot_bytes);
+  }
+  if (node.skeleton_ready) fmt::format_to(at_end, ",\"latent\":{{\"bytes\":{}}}", node.skeleton.nbytes);
+  if (node.parent >= 0) fmt::format_to(at_end, ",\"parent\":{}", node.parent);
+  fmt::format_to(at_end, ",\"used\":{}}}\n", node.last_access);
+}
+
+// Fails unless the line is, byte for byte, what we would write for what it says. `written` has its newline.
+void check_written(LineReader& reader, std::string_view line, std::string_view written) {
+  written.remove_suffix(1);
+  if (line == written) return;
+  const auto differs = std::mismatch(line.begin(), line.end(), written.begin(), written.end()).first - line.begin();
+  reader.fail(fmt::format("byte {}: not how this program writes it", differs + 1));
+}
+
 Result<Header> decode_header(Lines& lines, const SnapshotLimits& limits) {
   Result<std::string_view> line = lines.next();
   if (!line) return std::move(line.error());
@@ -213,6 +250,8 @@ Result<Header> decode_header(Lines& lines, const SnapshotLimits& limits) {
   if (!reader.failed() && checksum != checksum_of(lines.rest())) {
     reader.fail("member xxh3: the bytes that follow have another checksum: damaged");
   }
+  if (Status status = reader.finish(); !status) return std::move(status.error());
+  check_written(reader, *line, header_line(header, lines.rest()));
   if (Status status = reader.finish(); !status) return std::move(status.error());
   return header;
 }
@@ -253,12 +292,35 @@ class Decoder {
         static_cast<std::uint32_t>(reader.number("sink_chunks", std::numeric_limits<std::uint32_t>::max()));
     const std::uint64_t nodes = reader.number("nodes", nodes_left_);
     if (!reader.failed() && !keys_.insert(world.root).second) reader.fail("member root: a second one");
+    if (!reader.failed() && !snapshot.worlds.empty() && world.root < snapshot.worlds.back().root) {
+      reader.fail("member root: before that of the world above");
+    }
+    if (!reader.failed() && nodes == 0) reader.fail("member nodes: a world without nodes is not written");
+    if (Status status = reader.finish(); !status) return status;
+    written_.clear();
+    append_world_line(written_, world.root, world.sink_chunks, nodes);
+    check_written(reader, *line, written_);
     if (Status status = reader.finish(); !status) return status;
     nodes_left_ -= nodes;
     for (std::uint64_t i = 0; i < nodes; ++i) {
       if (Status status = decode_node(lines, world); !status) return status;
     }
+    if (Status status = check_ready_below(world, lines.number()); !status) return status;
     snapshot.worlds.push_back(std::move(world));
+    return {};
+  }
+
+  static Status check_ready_below(const SnapshotWorld& world, std::uint64_t last_line) {
+    std::vector<bool> ready(world.nodes.size());
+    for (std::size_t i = world.nodes.size(); i > 0; --i) {
+      const SnapshotNode& node = world.nodes[i - 1];
+      if (node.blob_ready || node.skeleton_ready) ready[i - 1] = true;
+      if (!ready[i - 1]) {
+        return bad_snapshot(fmt::format("line {}: a node with nothing ready in its subtree is not written",
+                                        last_line - (world.nodes.size() - i)));
+      }
+      if (node.parent >= 0) ready[static_cast<std::size_t>(node.parent)] = true;
+    }
     return {};
   }
 
@@ -291,9 +353,25 @@ class Decoder {
     } else if (!keys_.insert(node.key).second) {
       reader.fail("member key: a second node with it");
     }
+    check_order(reader, node, world);
+    written_.clear();
+    append_node_line(written_, node);
+    check_written(reader, *line, written_);
     if (Status status = reader.finish({"kv", "latent"}); !status) return status;
     world.nodes.push_back(std::move(node));
     return {};
+  }
+
+  // Nodes come level by level, and an access to one is an access to all above it.
+  void check_order(LineReader& reader, const SnapshotNode& node, const SnapshotWorld& world) {
+    if (!world.nodes.empty() && node.parent < world.nodes.back().parent) {
+      reader.fail("member parent: before that of the node above");
+    }
+    if (node.last_access == 0) return;
+    if (!used_.insert(node.last_access).second) reader.fail("member used: a second node with it");
+    if (node.parent >= 0 && world.nodes[static_cast<std::size_t>(node.parent)].last_access < node.last_access) {
+      reader.fail("member used: above that of its parent");
+    }
   }
 
   void decode_values(LineReader& reader, SnapshotNode& node) {
@@ -317,6 +395,8 @@ class Decoder {
   std::uint64_t sum_bytes_ = 0;
   std::uint64_t sum_slot_bytes_ = 0;
   std::unordered_set<NodeKey, NodeKeyHash> keys_;
+  std::unordered_set<std::uint64_t> used_;
+  std::string written_;
 };
 
 struct TopologyItem {
@@ -351,49 +431,38 @@ std::vector<TopologyItem> topology_of(const Namespace& world) {
   return items;
 }
 
-void append_node(std::string& out, const TopologyItem& item, const std::vector<TopologyItem>& items) {
-  const Node& node = *item.node;
-  out += "{\"action\":\"";
-  append_hex(out, node.action());
-  out += "\",\"key\":\"";
-  append_hex(out, bytes_of(node.key().digest));
-  out += '"';
-  const auto at_end = std::back_inserter(out);
-  if (const BlobState& blob = node.blob(); blob.ready) {
-    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{},\"slot_bytes\":{}}}", blob.nbytes, blob.n_layers,
-                   blob.slot_bytes);
-  }
-  if (const SkeletonState& skeleton = node.skeleton(); skeleton.ready) {
-    fmt::format_to(at_end, ",\"latent\":{{\"bytes\":{}}}", skeleton.nbytes);
-  }
-  if (item.parent != kNoParent) fmt::format_to(at_end, ",\"parent\":{}", items[item.parent].written_as);
-  fmt::format_to(at_end, ",\"used\":{}}}\n", node.last_access());
+SnapshotNode record_of(const TopologyItem& item, const std::vector<TopologyItem>& items) {
+  const BlobState& blob = item.node->blob();
+  const SkeletonState& skeleton = item.node->skeleton();
+  SnapshotNode record{.key = item.node->key(),
+                      .action = std::string(item.node->action()),
+                      .last_access = item.node->last_access(),
+                      .blob_ready = blob.ready,
+                      .blob = {.nbytes = blob.nbytes, .slot_bytes = blob.slot_bytes, .n_layers = blob.n_layers},
+                      .skeleton_ready = skeleton.ready,
+                      .skeleton = {.nbytes = skeleton.nbytes}};
+  if (item.parent != kNoParent) record.parent = static_cast<std::int64_t>(items[item.parent].written_as);
+  return record;
 }
 
 }  // namespace
 
 std::string encode_snapshot(const Forest& forest) {
   std::string content;
-  std::uint64_t worlds = 0;
-  std::uint64_t nodes = 0;
+  Header header;
   for (const Namespace* world : forest.namespaces()) {
     const std::vector<TopologyItem> items = topology_of(*world);
     const auto kept = static_cast<std::uint64_t>(
         std::count_if(items.begin(), items.end(), [](const TopologyItem& item) { return item.kept; }));
     if (kept == 0) continue;
-    ++worlds;
-    nodes += kept;
-    fmt::format_to(std::back_inserter(content), "{{\"nodes\":{},\"root\":\"{}\",\"sink_chunks\":{}}}\n", kept,
-                   to_hex(world->root_key()), world->sink_chunks());
+    ++header.worlds;
+    header.nodes += kept;
+    append_world_line(content, world->root_key(), world->sink_chunks(), kept);
     for (const TopologyItem& item : items) {
-      if (item.kept) append_node(content, item, items);
+      if (item.kept) append_node_line(content, record_of(item, items));
     }
   }
-  std::string snapshot =
-      fmt::format("{{\"bytes\":{},\"nodes\":{},\"schema\":\"{}\",\"version\":{},\"worlds\":{},\"xxh3\":\"{}\"}}\n",
-                  content.size(), nodes, kSnapshotSchema, kSnapshotVersion, worlds, checksum_of(content));
-  snapshot += content;
-  return snapshot;
+  return header_line(header, content) + content;
 }
 
 Result<Snapshot> decode_snapshot(std::string_view bytes, const SnapshotLimits& limits) {

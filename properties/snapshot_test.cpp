@@ -311,6 +311,11 @@ TEST(SnapshotRefusal, WhatIsNeverWrittenIsRefused) {
   const std::vector<Case> cases = {
       {" " + world_line(1) + line_a, 1, 1, "line 2: byte 1: not how this program writes it"},
       {world_line(1) + "{ " + line_a.substr(1), 1, 1, "line 3: byte 2: not how this program writes it"},
+      {world_line(1) +
+           fmt::format("{{\"key\":\"{}\",\"action\":\"61\",\"latent\":{{\"bytes\":1}},\"used\":0}}\n", to_hex(a)),
+       1, 1, "line 3: member action: not in order"},
+      {world_line(1) + R"({"action":"6\u0031")" + line_a.substr(std::string_view(R"({"action":"61")").size()), 1, 1,
+       "line 3: byte 13: not how this program writes it"},
       {world_line(0), 1, 0, "line 2: member nodes: a world without nodes is not written"},
       {world_line(1) + line_a + earlier_world, 2, 2, "line 4: member root: before that of the world above"},
       {world_line(1) + node_line(a, "a"), 1, 1, "line 3: a node with nothing ready in its subtree is not written"},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <iterator>
 #include <limits>
@@ -30,7 +31,7 @@ std::string checksum_of(std::string_view content) { return fmt::format("{:016x}"
 // taken in, so that hostile nesting ends at once. The first thing wrong is kept, with its place.
 class LineReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  LineReader(std::string_view line, std::uint64_t line_number) : line_number_(line_number) {
+  LineReader(std::string_view line, std::uint64_t line_number) : line_(line), line_number_(line_number) {
     const bool parsed = nlohmann::json::sax_parse(line.begin(), line.end(), this);
     if (!parsed) fail("not a line of this schema");
   }
@@ -68,6 +69,11 @@ class LineReader final : public nlohmann::json_sax<nlohmann::json> {
       }
     }
     if (!members_.empty()) fail(fmt::format("unexpected member {}", members_.front().name));
+    if (!unsorted_.empty()) fail(fmt::format("member {}: not in order", unsorted_));
+    if (canonical_ != line_) {
+      const auto same = std::mismatch(line_.begin(), line_.end(), canonical_.begin(), canonical_.end()).first;
+      fail(fmt::format("byte {}: not how this program writes it", same - line_.begin() + 1));
+    }
     if (error_) return *error_;
     return {};
   }
@@ -75,14 +81,21 @@ class LineReader final : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return refuse("null"); }
   bool boolean(bool /*value*/) override { return refuse("a boolean"); }
   bool number_integer(number_integer_t /*value*/) override { return refuse("a negative number"); }
-  bool number_unsigned(number_unsigned_t value) override { return add(std::uint64_t{value}); }
+  bool number_unsigned(number_unsigned_t value) override {
+    canonical_ += fmt::to_string(value);
+    return add(std::uint64_t{value});
+  }
   bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return refuse("a fraction"); }
-  bool string(string_t& value) override { return add(std::move(value)); }
+  bool string(string_t& value) override {
+    fmt::format_to(std::back_inserter(canonical_), "\"{}\"", value);
+    return add(std::move(value));
+  }
   bool binary(binary_t& /*value*/) override { return refuse("binary"); }
   bool start_array(std::size_t /*elements*/) override { return refuse("an array"); }
   bool end_array() override { return false; }
   bool start_object(std::size_t /*elements*/) override {
     if (++depth_ > kDepthMax) return refuse("an object nested too deeply");
+    canonical_ += '{';
     if (depth_ == 1) return true;
     if (has_object(key_) || has(key_)) return refuse("a second value");
     if (objects_.size() == kMembersMax) return refuse("too many members");
@@ -92,12 +105,20 @@ class LineReader final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool key(string_t& name) override {
     key_ = prefix_ + name;
+    std::string& before = names_before_.at(prefix_.empty() ? 0 : 1);
+    if (!canonical_.ends_with('{')) {
+      canonical_ += ',';
+      if (unsorted_.empty() && name <= before) unsorted_ = key_;
+    }
+    before = name;
+    fmt::format_to(std::back_inserter(canonical_), "\"{}\":", name);
     // A point would let a plain member pass for one of an inner object.
     return name.find('.') == std::string::npos || refuse("a name with a point");
   }
   bool end_object() override {
     --depth_;
     prefix_.clear();
+    canonical_ += '}';
     return true;
   }
   bool parse_error(std::size_t position, const std::string& /*token*/,
@@ -149,7 +170,11 @@ class LineReader final : public nlohmann::json_sax<nlohmann::json> {
     return taken;
   }
 
+  std::string_view line_;
   std::uint64_t line_number_;
+  std::string canonical_;  // what was read so far, as we would write it
+  std::array<std::string, kDepthMax> names_before_;
+  std::string unsorted_;
   std::vector<Member> members_;
   std::vector<std::string> objects_;
   std::string key_;
@@ -191,43 +216,6 @@ struct Header {
   std::uint64_t nodes = 0;
 };
 
-// The one way to write each line.
-
-std::string header_line(const Header& header, std::string_view content) {
-  return fmt::format("{{\"bytes\":{},\"nodes\":{},\"schema\":\"{}\",\"version\":{},\"worlds\":{},\"xxh3\":\"{}\"}}\n",
-                     content.size(), header.nodes, kSnapshotSchema, kSnapshotVersion, header.worlds,
-                     checksum_of(content));
-}
-
-void append_world_line(std::string& out, const NodeKey& root, std::uint32_t sink_chunks, std::uint64_t nodes) {
-  fmt::format_to(std::back_inserter(out), "{{\"nodes\":{},\"root\":\"{}\",\"sink_chunks\":{}}}\n", nodes, to_hex(root),
-                 sink_chunks);
-}
-
-void append_node_line(std::string& out, const SnapshotNode& node) {
-  out += "{\"action\":\"";
-  append_hex(out, node.action);
-  out += "\",\"key\":\"";
-  append_hex(out, bytes_of(node.key.digest));
-  out += '"';
-  const auto at_end = std::back_inserter(out);
-  if (node.blob_ready) {
-    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{},\"slot_bytes\":{}}}", node.blob.nbytes,
-                   node.blob.n_layers, node.blob.slot_bytes);
-  }
-  if (node.skeleton_ready) fmt::format_to(at_end, ",\"latent\":{{\"bytes\":{}}}", node.skeleton.nbytes);
-  if (node.parent >= 0) fmt::format_to(at_end, ",\"parent\":{}", node.parent);
-  fmt::format_to(at_end, ",\"used\":{}}}\n", node.last_access);
-}
-
-// Fails unless the line is, byte for byte, what we would write for what it says. `written` has its newline.
-void check_written(LineReader& reader, std::string_view line, std::string_view written) {
-  written.remove_suffix(1);
-  if (line == written) return;
-  const auto differs = std::mismatch(line.begin(), line.end(), written.begin(), written.end()).first - line.begin();
-  reader.fail(fmt::format("byte {}: not how this program writes it", differs + 1));
-}
-
 Result<Header> decode_header(Lines& lines, const SnapshotLimits& limits) {
   Result<std::string_view> line = lines.next();
   if (!line) return std::move(line.error());
@@ -250,8 +238,6 @@ Result<Header> decode_header(Lines& lines, const SnapshotLimits& limits) {
   if (!reader.failed() && checksum != checksum_of(lines.rest())) {
     reader.fail("member xxh3: the bytes that follow have another checksum: damaged");
   }
-  if (Status status = reader.finish(); !status) return std::move(status.error());
-  check_written(reader, *line, header_line(header, lines.rest()));
   if (Status status = reader.finish(); !status) return std::move(status.error());
   return header;
 }
@@ -296,10 +282,6 @@ class Decoder {
       reader.fail("member root: before that of the world above");
     }
     if (!reader.failed() && nodes == 0) reader.fail("member nodes: a world without nodes is not written");
-    if (Status status = reader.finish(); !status) return status;
-    written_.clear();
-    append_world_line(written_, world.root, world.sink_chunks, nodes);
-    check_written(reader, *line, written_);
     if (Status status = reader.finish(); !status) return status;
     nodes_left_ -= nodes;
     for (std::uint64_t i = 0; i < nodes; ++i) {
@@ -354,9 +336,6 @@ class Decoder {
       reader.fail("member key: a second node with it");
     }
     check_order(reader, node, world);
-    written_.clear();
-    append_node_line(written_, node);
-    check_written(reader, *line, written_);
     if (Status status = reader.finish({"kv", "latent"}); !status) return status;
     world.nodes.push_back(std::move(node));
     return {};
@@ -396,7 +375,6 @@ class Decoder {
   std::uint64_t sum_slot_bytes_ = 0;
   std::unordered_set<NodeKey, NodeKeyHash> keys_;
   std::unordered_set<std::uint64_t> used_;
-  std::string written_;
 };
 
 struct TopologyItem {
@@ -431,38 +409,49 @@ std::vector<TopologyItem> topology_of(const Namespace& world) {
   return items;
 }
 
-SnapshotNode record_of(const TopologyItem& item, const std::vector<TopologyItem>& items) {
-  const BlobState& blob = item.node->blob();
-  const SkeletonState& skeleton = item.node->skeleton();
-  SnapshotNode record{.key = item.node->key(),
-                      .action = std::string(item.node->action()),
-                      .last_access = item.node->last_access(),
-                      .blob_ready = blob.ready,
-                      .blob = {.nbytes = blob.nbytes, .slot_bytes = blob.slot_bytes, .n_layers = blob.n_layers},
-                      .skeleton_ready = skeleton.ready,
-                      .skeleton = {.nbytes = skeleton.nbytes}};
-  if (item.parent != kNoParent) record.parent = static_cast<std::int64_t>(items[item.parent].written_as);
-  return record;
+void append_node(std::string& out, const TopologyItem& item, const std::vector<TopologyItem>& items) {
+  const Node& node = *item.node;
+  out += "{\"action\":\"";
+  append_hex(out, node.action());
+  out += "\",\"key\":\"";
+  append_hex(out, bytes_of(node.key().digest));
+  out += '"';
+  const auto at_end = std::back_inserter(out);
+  if (const BlobState& blob = node.blob(); blob.ready) {
+    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{},\"slot_bytes\":{}}}", blob.nbytes, blob.n_layers,
+                   blob.slot_bytes);
+  }
+  if (const SkeletonState& skeleton = node.skeleton(); skeleton.ready) {
+    fmt::format_to(at_end, ",\"latent\":{{\"bytes\":{}}}", skeleton.nbytes);
+  }
+  if (item.parent != kNoParent) fmt::format_to(at_end, ",\"parent\":{}", items[item.parent].written_as);
+  fmt::format_to(at_end, ",\"used\":{}}}\n", node.last_access());
 }
 
 }  // namespace
 
 std::string encode_snapshot(const Forest& forest) {
   std::string content;
-  Header header;
+  std::uint64_t worlds = 0;
+  std::uint64_t nodes = 0;
   for (const Namespace* world : forest.namespaces()) {
     const std::vector<TopologyItem> items = topology_of(*world);
     const auto kept = static_cast<std::uint64_t>(
         std::count_if(items.begin(), items.end(), [](const TopologyItem& item) { return item.kept; }));
     if (kept == 0) continue;
-    ++header.worlds;
-    header.nodes += kept;
-    append_world_line(content, world->root_key(), world->sink_chunks(), kept);
+    ++worlds;
+    nodes += kept;
+    fmt::format_to(std::back_inserter(content), "{{\"nodes\":{},\"root\":\"{}\",\"sink_chunks\":{}}}\n", kept,
+                   to_hex(world->root_key()), world->sink_chunks());
     for (const TopologyItem& item : items) {
-      if (item.kept) append_node_line(content, record_of(item, items));
+      if (item.kept) append_node(content, item, items);
     }
   }
-  return header_line(header, content) + content;
+  std::string snapshot =
+      fmt::format("{{\"bytes\":{},\"nodes\":{},\"schema\":\"{}\",\"version\":{},\"worlds\":{},\"xxh3\":\"{}\"}}\n",
+                  content.size(), nodes, kSnapshotSchema, kSnapshotVersion, worlds, checksum_of(content));
+  snapshot += content;
+  return snapshot;
 }
 
 Result<Snapshot> decode_snapshot(std::string_view bytes, const SnapshotLimits& limits) {

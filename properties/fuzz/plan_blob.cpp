@@ -90,9 +90,9 @@ Case case_of(std::string_view bytes) {
   if (given.table[0] != kPlanMagic) return given;
   const std::uint64_t count = words.next();
   given.table.push_back(count);
-  for (std::uint64_t i = 0; count <= words.left() && i < count; ++i) given.table.push_back(words.next());
   // Where the input ends early, the table of a count that was asked for is whole all the same.
-  if (count == given.value_bytes.size()) given.table.resize(2 + count);
+  const bool whole = count == given.value_bytes.size() || count <= words.left();
+  for (std::uint64_t i = 0; whole && i < count; ++i) given.table.push_back(words.next());
   return given;
 }
 

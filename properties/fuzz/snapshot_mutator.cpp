@@ -2,9 +2,7 @@
 // would never get past them.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +10,7 @@
 #include "holdfast/core/hash.hpp"
 #include "holdfast/core/keys.hpp"
 #include "holdfast/core/snapshot.hpp"
-
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t bytes, std::size_t bytes_max);
+#include "json_mutation.hpp"
 
 namespace holdfast::fuzz {
 namespace {
@@ -35,9 +32,14 @@ std::string hex_member(const json& line, const char* name) {
   return found != line.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+std::uint64_t number_member(const json& line, const char* name) {
+  const auto found = line.find(name);
+  return found != line.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
 class Mutation {
  public:
-  Mutation(std::string_view text, unsigned seed) : rng_(seed), lines_(lines_of(text)) {}
+  Mutation(std::string_view text, unsigned seed) : random_(seed), lines_(lines_of(text)) {}
 
   // Something about the lines below the header.
   void change_lines() {
@@ -56,7 +58,7 @@ class Mutation {
         std::swap(lines_[at], lines_[other]);
         return;
       default:
-        change_members(lines_[at]);
+        change_members(lines_[at], lines_[other]);
     }
   }
 
@@ -79,10 +81,8 @@ class Mutation {
         line["nodes"] = 0;
         continue;
       }
-      const auto parent = line.find("parent");
-      const bool inner = parent != line.end() && parent->is_number_unsigned();
-      const std::uint64_t index = inner ? parent->get<std::uint64_t>() : 0;
-      const NodeKey above = inner && index < nodes.size() ? nodes[index] : root;
+      const std::uint64_t parent = number_member(line, "parent");
+      const NodeKey above = line.contains("parent") && parent < nodes.size() ? nodes[parent] : root;
       const auto action = bytes_from_hex(hex_member(line, "action"));
       const NodeKey key = node_key(above, action ? *action : "");
       line["key"] = to_hex(key);
@@ -92,7 +92,7 @@ class Mutation {
     }
     std::string content;
     for (std::size_t i = 0; i < parsed.size(); ++i) {
-      if (parsed[i].is_object()) lines_[i + 1] = parsed[i].dump(-1, ' ', false, json::error_handler_t::replace);
+      if (parsed[i].is_object()) lines_[i + 1] = dump_json(parsed[i]);
       content += lines_[i + 1] + '\n';
     }
     std::string checksum = to_hex(std::string(8, '\0'));
@@ -111,14 +111,15 @@ class Mutation {
     return text;
   }
 
-  std::size_t below(std::size_t bound) { return rng_() % bound; }
+  std::size_t below(std::size_t bound) { return fuzz::below(random_, bound); }
 
  private:
-  void change_members(std::string& text) {
+  void change_members(std::string& text, const std::string& other_text) {
     json line = json::parse(text, nullptr, false);
-    if (!line.is_object()) return;
+    const json other = json::parse(other_text, nullptr, false);
+    if (!line.is_object() || !other.is_object()) return;
     const json number = below(4) == 0 ? json(~std::uint64_t{0} >> below(64)) : json(below(8));
-    switch (below(6)) {
+    switch (below(8)) {
       case 0:
         line["parent"] = number;
         break;
@@ -134,13 +135,19 @@ class Mutation {
       case 4:
         line[line.contains("root") ? "sink_chunks" : "used"] = number;
         break;
+      case 5:
+        line["used"] = number_member(other, "used") + below(3) - 1;
+        break;
+      case 6:
+        mutate_json(line, random_, {});
+        break;
       default:
         line["action"] = to_hex(std::string(below(4), static_cast<char>(below(256))));
     }
-    text = line.dump(-1, ' ', false, json::error_handler_t::replace);
+    text = dump_json(line);
   }
 
-  std::minstd_rand rng_;
+  Random random_;
   std::vector<std::string> lines_;
 };
 
@@ -149,15 +156,13 @@ class Mutation {
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t bytes, std::size_t bytes_max,
                                                unsigned seed) {
-  using holdfast::fuzz::Mutation;
+  namespace fuzz = holdfast::fuzz;
+  using fuzz::Mutation;
   const bool by_lines = seed % 2 == 0;
   if (!by_lines) bytes = LLVMFuzzerMutate(data, bytes, bytes_max);
   Mutation mutation({reinterpret_cast<const char*>(data), bytes}, seed);
   if (by_lines) mutation.change_lines();
   if (mutation.below(8) == 0) return bytes;
   mutation.repair();
-  const std::string text = mutation.text();
-  if (text.size() > bytes_max) return bytes;
-  std::memcpy(data, text.data(), text.size());
-  return text.size();
+  return fuzz::put_text(mutation.text(), data, bytes, bytes_max);
 }

@@ -1,6 +1,7 @@
 // The input is u64 words in the machine's order, a missing one 0, for a request and its answer:
 //   flags (see Flag), number of segments % 4, number of values % 16,
 //   of each segment write_ptr, read_ptr, len; of each value its length; then the words of the table.
+// The lengths are the caller's own, and within bounds; all else is the owner's, and may be anything.
 #include "holdfast/core/plan_blob.hpp"
 
 #include <fmt/format.h>
@@ -84,7 +85,7 @@ Case case_of(std::string_view bytes) {
     segment.read_ptr = words.next();
     segment.len = words.next();
   }
-  for (std::uint64_t& length : given.value_bytes) length = words.next();
+  for (std::uint64_t& length : given.value_bytes) length = words.next() % (kMaxValueBytes + 1);
   // A table has as many words as its own count says; one of another kind has none but the first.
   given.table.push_back(words.next());
   if (given.table[0] != kPlanMagic) return given;
@@ -96,22 +97,36 @@ Case case_of(std::string_view bytes) {
   return given;
 }
 
-// In numbers wide enough for any sum of two.
-bool is_whole_inside(const Segment& segment, PlanSide side, std::uint64_t address, std::uint64_t bytes) {
-  __extension__ using Wide = unsigned __int128;
-  const Wide base = side == PlanSide::write ? segment.write_ptr : segment.read_ptr;
-  return address >= base && Wide{address} + bytes <= base + segment.len;
+// Wide enough for any sum of two words.
+__extension__ using Wide = unsigned __int128;
+
+struct Range {
+  Wide begin = 0;
+  Wide end = 0;
+
+  [[nodiscard]] bool holds(const Range& other) const { return begin <= other.begin && other.end <= end; }
+  [[nodiscard]] bool meets(const Range& other) const { return begin < other.end && other.begin < end; }
+};
+
+// In the first segment that holds the value: where segments overlap, the contract does not say.
+bool begins_a_slot(const Case& given, const Range& value) {
+  for (const Segment& segment : given.live) {
+    const Wide base = given.side == PlanSide::write ? segment.write_ptr : segment.read_ptr;
+    if (Range{base, base + segment.len}.holds(value)) return (value.begin - base) % kSlotAlignment == 0;
+  }
+  return false;
 }
 
 bool should_accept(const Case& given) {
   if (given.null_table || given.misaligned || given.table.size() < 2) return false;
   if (given.table[1] != given.value_bytes.size()) return false;
+  std::vector<Range> slots;
   for (std::size_t i = 0; i < given.value_bytes.size(); ++i) {
-    const std::uint64_t address = given.table[2 + i];
-    const auto holds = [&](const Segment& segment) {
-      return is_whole_inside(segment, given.side, address, given.value_bytes[i]);
-    };
-    if (address == 0 || std::ranges::none_of(given.live, holds)) return false;
+    const Wide address = given.table[2 + i];
+    if (address == 0 || !begins_a_slot(given, {address, address + given.value_bytes[i]})) return false;
+    const Range slot{address, address + slot_bytes(given.value_bytes[i])};
+    if (std::ranges::any_of(slots, [&](const Range& other) { return other.meets(slot); })) return false;
+    slots.push_back(slot);
   }
   return true;
 }

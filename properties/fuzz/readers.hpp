@@ -22,7 +22,7 @@ Verdict read_as_workload(std::string_view bytes);
 // those the order stays.
 Verdict read_as_snapshot(std::string_view bytes);
 // A plan's table, with the request it answers: see plan_blob.cpp. Accepted exactly when each value lies whole inside
-// one segment; never a word read that the table does not have.
+// one segment in slots of its own; never a word read that the table does not have.
 Verdict read_as_plan_blob(std::string_view bytes);
 
 struct Reader {

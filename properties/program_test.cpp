@@ -199,6 +199,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"replay", "x.json", "--seed", "1"}, "not both"},
         BadUsage{{"replay", "--seed", "17x"}, "a whole number"},
         BadUsage{{"replay", "--seed", "1", "--write", "/dev/null/x"}, "--write"},
+        BadUsage{{"sweep", "cold_wrte", "--out", "out"}, "no scenario 'cold_wrte'; did you mean 'cold_write'"},
+        BadUsage{{"sweep", "rolled", "rolled"}, "said twice"},
+        BadUsage{{"sweep", "rolled", "--depth", "3"}, "from 1 to 2"},
+        BadUsage{{"sweep", "cold_write", "--out", "out", "--cases", "1-999999"}, "cases that there are"},
         BadUsage{{"workload"}, "wants a FILE"}, BadUsage{{"workload", "missing.jsonl"}, "missing.jsonl"},
         BadUsage{{"workload", "missing.jsonl", "--format", "x"}, "there is mooncake"},
         BadUsage{{"workload", "missing.jsonl", "--capacity", "10GB"}, "10GiB"}, BadUsage{{"list"}, "list what?"},
@@ -325,6 +329,24 @@ TEST_F(Program, TheAbcdGateShowsItsTable) {
   EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
   EXPECT_THAT(ended.out, AllOf(HasSubstr("37 equal A's"), HasSubstr("37 equal D's")));
   EXPECT_EQ(report_of("out").at("gate_failure"), nullptr);
+}
+
+TEST_F(Program, ASweepOfOneScenarioShowsItsTableAndOnlyInformsOfCells) {
+  const Ended ended = run({"sweep", "one_size_write", "--out", "out"});
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("one_size_write "), HasSubstr("\n commit_wait "), HasSubstr(" held\n")));
+  const json report = report_of("out");
+  EXPECT_EQ(report.at("command"), "holdfast sweep one_size_write");
+  EXPECT_EQ(report.at("sweep").at("cases"), report.at("seeds").at("run"));
+  EXPECT_EQ(report.at("sweep").at("complete"), false);
+  EXPECT_GT(report.at("cells").at("not_reached").size(), 0U);
+  EXPECT_EQ(report.at("gate_failure"), nullptr);
+}
+
+TEST_F(Program, ACaseOfASweepRunsByItself) {
+  const Ended ended = run({"sweep", "cold_write", "--depth", "2", "--cases", "9000-9000"});
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("1 run of 9000"));
 }
 
 TEST_F(Program, RequiredMarksThatAreMissingFailByName) {

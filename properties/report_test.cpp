@@ -104,6 +104,57 @@ TEST(Verdict, RequiredMarksMustBeReachedUnlessTheyAreRare) {
   EXPECT_THAT(missing_marks(report), SizeIs(0));
 }
 
+TEST(Verdict, OfASweepRareMarksAreRequiredToo) {
+  Report report = held_report();
+  report.marks_required = true;
+  for (std::size_t i = 0; i < kMarkCount; ++i) {
+    if (!is_rare(static_cast<Mark>(i))) report.result.marks.counts[i] = 1;
+  }
+  report.sweep = SweepFigures{};
+  EXPECT_EQ(verdict_of(report), ExitStatus::violated);
+  report.result.marks.counts.fill(1);
+  EXPECT_EQ(verdict_of(report), ExitStatus::held);
+}
+
+// One row, and a cell that was not reached.
+Report swept_report() {
+  Report report = held_report();
+  SweepFigures figures;
+  figures.complete = true;
+  figures.cases = 3;
+  figures.scenarios = {"cold_write"};
+  SweepRow row;
+  row.call = Call::remove;
+  row.kinds[static_cast<std::size_t>(FaultKind::lost)] = {2, 1, 1};
+  figures.rows = {row};
+  figures.gaps = {*std::ranges::find(legal_cells(), CallState::local_visible, &LegalCell::state)};
+  report.sweep = figures;
+  return report;
+}
+
+TEST(ReportJson, OfASweepHasItsRowsAndTheCellsThatWereNotReached) {
+  const json report = json::parse(report_json(swept_report()));
+  const json& row = report.at("sweep").at("rows").at(0);
+  EXPECT_EQ(row.at("scenario"), "cold_write");
+  EXPECT_EQ(row.at("call"), "remove");
+  EXPECT_EQ(row.at("kinds").at("lost"), json({{"cases", 2}, {"fired", 1}, {"failed", 1}}));
+  const json& cell = report.at("cells").at("not_reached").at(0);
+  EXPECT_EQ(cell.at("state"), "local-visible");
+  EXPECT_EQ(cell.at("call"), "local_fast_put_start");
+}
+
+TEST(ReportText, OfASweepHasLinesWithinTheWidthAndTheFailuresByRow) {
+  const Report report = swept_report();
+  const std::string text = sweep_tables(*report.sweep);
+  EXPECT_THAT(text, testing::ContainsRegex(" remove +2 +1 FAILED 1\n"));
+  EXPECT_THAT(text, HasSubstr("legal, and reached by no scenario:\n  local_fast_put_start "));
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    EXPECT_LE(end - at, 100U) << text.substr(at, end - at);
+    at = end + 1;
+  }
+}
+
 TEST(ReportJson, HasEveryFieldOfTheSchema) {
   const json report = json::parse(report_json(broken_report()));
   EXPECT_EQ(report.at("schema"), "holdfast-report/1");

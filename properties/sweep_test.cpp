@@ -346,7 +346,7 @@ TEST_F(SweepCells, TheTableHasARowForEachCallWithItsCasesAndItsVerdict) {
   EXPECT_EQ(cases + 1, plan.cases()) << "all but the trace itself";
   const std::string text = sweep_tables(figures);
   EXPECT_THAT(text, HasSubstr("tiny "));
-  EXPECT_THAT(text, testing::ContainsRegex("  copy_batch +6 +4 +2 +4 +3 +2 +[0-9]+  held\n"));
+  EXPECT_THAT(text, testing::ContainsRegex(" copy_batch +6 +4 +2 +4 +3 +2 +[0-9]+ held\n"));
 }
 
 }  // namespace

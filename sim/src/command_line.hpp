@@ -104,6 +104,13 @@ struct CampaignJob {
   // The command that runs one seed again when there is no trace file.
   std::function<std::string(std::uint64_t seed)> replay_words;
 };
+// What every campaign takes: --jobs, --out, when to stop, --recheck, --hang-limit, shrinking, --disable, --quiet; and
+// --time-budget where the command has it.
+void add_campaign_options(CommandSpec& spec);
+Result<CampaignJob> campaign_job_of(const Arguments& arguments);
+// Those that decide what is found, for the command that runs it again.
+std::string campaign_words(const Arguments& arguments, const Report& report);
+
 Status carry_out(const CampaignJob& job, Report& report);
 // Shrinks the first failure of each kind, of which there may be a few, and writes failures/SEED.min.trace.json beside
 // the original. Gives the shrunk trace for each failed seed: its own, or that of an earlier seed that failed alike.

@@ -19,8 +19,6 @@ using Kind = OptionSpec::Kind;
 
 constexpr std::uint64_t kSeedsDefault = 1000;
 constexpr std::uint64_t kSeedsOfABudget = 1'000'000'000'000;  // more than any budget lets run
-constexpr std::uint64_t kJobsMax = 1024;
-constexpr Nanos kShrinkBudget = 10 * kSecond;
 
 CommandSpec spec() {
   CommandSpec spec;
@@ -39,28 +37,15 @@ CommandSpec spec() {
       {"profile", Kind::value, "NAME", "what traces look like (default 'default'; holdfast list profiles)"},
       {"scenario", Kind::value, "NAME",
        "run this one trace instead of seeds (holdfast list scenarios); abcd is a gate"},
-      {"jobs", Kind::value, "N", "worker processes (default: one per core)"},
       {"shard", Kind::value, "I/N",
        "run the I-th of N blocks of the seeds, I from 1. Without it a Slurm array, a Kubernetes indexed job (with "
        "JOB_COMPLETIONS), TEST_SHARD_INDEX or GTEST_SHARD_INDEX decides. With N > 1 the output goes to "
        "DIR/shard-I-of-N"},
       {"backend", Kind::value, "NAME", "fake (default), cuda, or plugin:FILE"},
       {"require-device", Kind::flag, "", "fail with status 3, instead of 77, when the backend cannot be used"},
-      out_option(),
-      keep_going_option(),
-      stop_at_option(),
       {"require-marks", Kind::flag, "", "fail when a mark that is not rare was never reached (holdfast list marks)"},
-      {"recheck", Kind::value, "SHARE",
-       "share of the seeds run again, in the same process and in a fresh one, both perturbed; their event logs must be "
-       "equal (default 1/20)"},
-      hang_limit_option(),
-      {"shrink-budget", Kind::value, "TIME",
-       "real time in which the first failure of each kind is shrunk and written beside the original, with --out "
-       "(default 10s)"},
-      {"no-shrink", Kind::flag, "", "leave the traces of failures as they are"},
-      disable_option(),
-      quiet_option(),
   };
+  add_campaign_options(spec);
   spec.examples = {
       {"the usual check, before a commit", "holdfast run --seeds 1-20000"},
       {"all night, with a report", "holdfast run --time-budget 8h --keep-going --out out"},
@@ -107,53 +92,6 @@ std::vector<std::string> names_of_scenarios() {
   return names;
 }
 
-// What both forms take.
-Result<CampaignJob> job_of(const Arguments& arguments) {
-  CampaignJob job;
-  job.out = arguments.value("out").value_or("");
-  job.quiet = arguments.has("quiet");
-  auto hang_limit = hang_limit_of(arguments);
-  if (!hang_limit) return hang_limit.error();
-  job.options.hang_limit_ns = *hang_limit;
-  auto disabled = disabled_of(arguments);
-  if (!disabled) return disabled.error();
-  job.options.run.disabled = *disabled;
-  if (const auto text = arguments.value("recheck")) {
-    auto share = parse_share("--recheck", *text);
-    if (!share) return share.error();
-    job.options.recheck = *share;
-  }
-  job.shrink_budget_ns = arguments.has("no-shrink") ? 0 : kShrinkBudget;
-  if (const auto text = arguments.value("shrink-budget")) {
-    if (arguments.has("no-shrink")) return refusal("--shrink-budget", "and --no-shrink exclude each other");
-    auto budget = parse_duration("--shrink-budget", *text);
-    if (!budget) return budget.error();
-    job.shrink_budget_ns = *budget;
-  }
-  job.options.jobs = std::clamp(std::thread::hardware_concurrency(), 1U, static_cast<unsigned>(kJobsMax));
-  if (const auto text = arguments.value("jobs")) {
-    auto jobs = parse_count("--jobs", *text, 1, kJobsMax);
-    if (!jobs) return jobs.error();
-    job.options.jobs = static_cast<std::uint32_t>(*jobs);
-  }
-  if (const auto text = arguments.value("time-budget")) {
-    auto budget = parse_duration("--time-budget", *text);
-    if (!budget) return budget.error();
-    job.options.time_budget_ns = *budget;
-  }
-  if (auto status = stop_as_asked(arguments, job.options); !status) return status.error();
-  return job;
-}
-
-std::string option_words(const Arguments& arguments, const Report& report) {
-  std::string words;
-  if (const auto share = arguments.value("recheck")) words += " --recheck " + shell_word(*share);
-  if (report.marks_required) words += " --require-marks";
-  if (arguments.has("keep-going")) words += " --keep-going";
-  if (const auto name = arguments.value("stop-at")) words += " --stop-at " + shell_word(*name);
-  return words + disable_words(report.disabled);
-}
-
 Result<ExitStatus> run_scenario(const Arguments& arguments, const std::string& name) {
   for (const char* other : {"seeds", "profile", "shard", "time-budget", "require-marks"}) {
     if (arguments.has(other)) {
@@ -165,7 +103,7 @@ Result<ExitStatus> run_scenario(const Arguments& arguments, const std::string& n
     return refusal("--scenario", fmt::format("there is no scenario '{}'{} (holdfast list scenarios)", printable(name),
                                              did_you_mean(name, names_of_scenarios())));
   }
-  auto job = job_of(arguments);
+  auto job = campaign_job_of(arguments);
   if (!job) return job.error();
   std::string command = fmt::format("holdfast run --scenario {}", name);
   job->options.seeds = {1, 1};
@@ -181,7 +119,7 @@ Result<ExitStatus> run_scenario(const Arguments& arguments, const std::string& n
   report.runtimes = probe_fake_backend().runtimes;
   report.seeds = job->options.seeds;
   report.disabled = job->options.run.disabled;
-  report.command = command + option_words(arguments, report);
+  report.command = command + campaign_words(arguments, report);
   if (auto status = prepare_output(job->out); !status) return status.error();
   print_start(report);
   if (auto status = carry_out(*job, report); !status) return status.error();
@@ -199,7 +137,7 @@ void acknowledge_sharding(const Environment& environment) {
 }
 
 Result<ExitStatus> run_seeds(const Arguments& arguments) {
-  auto job = job_of(arguments);
+  auto job = campaign_job_of(arguments);
   if (!job) return job.error();
   const std::string profile_name = arguments.value("profile").value_or("default");
   const Profile* profile = profile_named(profile_name);
@@ -247,7 +185,7 @@ Result<ExitStatus> run_seeds(const Arguments& arguments) {
   if (auto status = carry_out(*job, report); !status) return status.error();
   const std::uint64_t last = std::max(own->first, own->first + report.result.seeds_run - 1);
   report.command = fmt::format("holdfast run --seeds {}-{} --profile {}{}", own->first, last, profile_name,
-                               option_words(arguments, report));
+                               campaign_words(arguments, report));
   return conclude(job->out, report);
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <thread>
 
 #include "command_line.hpp"
 #include "holdfast/sim/scenarios.hpp"
@@ -15,10 +14,9 @@ namespace {
 
 using Kind = OptionSpec::Kind;
 
-constexpr std::uint64_t kJobsMax = 1024;
 constexpr std::uint64_t kDepthMax = 2;
 // What a scenario may have of pairs to be swept in pairs without being named.
-constexpr std::uint64_t kShortPairsMax = 40'000;
+constexpr std::uint64_t kShortPairsMax = 85'000;
 
 CommandSpec spec() {
   CommandSpec spec;
@@ -37,17 +35,9 @@ CommandSpec spec() {
        "1 (default), or 2: pairs too, each call of a run with a first fault failing from there on. Without a scenario "
        "only the short ones are swept in pairs"},
       {"cases", Kind::value, "A-B", "run only cases A to B, numbered as in the failures"},
-      {"jobs", Kind::value, "N", "worker processes (default: one per core)"},
-      out_option(),
-      keep_going_option(),
-      stop_at_option(),
       {"require-marks", Kind::flag, "", "fail when a mark, rare or not, was never reached (holdfast list marks)"},
-      {"recheck", Kind::value, "SHARE",
-       "share of the cases run twice, the second time perturbed; their event logs must be equal (default 1/20)"},
-      hang_limit_option(),
-      disable_option(),
-      quiet_option(),
   };
+  add_campaign_options(spec);
   spec.examples = {
       {"everything, every legal cell and every mark", "holdfast sweep --require-marks"},
       {"what can go wrong in a write, twice", "holdfast sweep cold_write --depth 2"},
@@ -82,36 +72,18 @@ struct Asked {
 };
 
 Result<Asked> asked_of(const Arguments& arguments) {
-  Asked asked;
-  CampaignOptions& options = asked.job.options;
-  asked.job.out = arguments.value("out").value_or("");
-  asked.job.quiet = arguments.has("quiet");
-  auto hang_limit = hang_limit_of(arguments);
-  if (!hang_limit) return hang_limit.error();
-  options.hang_limit_ns = asked.sweep.hang_limit_ns = *hang_limit;
-  auto disabled = disabled_of(arguments);
-  if (!disabled) return disabled.error();
-  options.run.disabled = *disabled;
-  options.run.keep_calls = true;
-  if (const auto text = arguments.value("recheck")) {
-    auto share = parse_share("--recheck", *text);
-    if (!share) return share.error();
-    options.recheck = *share;
-  }
-  options.jobs = std::clamp(std::thread::hardware_concurrency(), 1U, static_cast<unsigned>(kJobsMax));
-  if (const auto text = arguments.value("jobs")) {
-    auto jobs = parse_count("--jobs", *text, 1, kJobsMax);
-    if (!jobs) return jobs.error();
-    options.jobs = static_cast<std::uint32_t>(*jobs);
-  }
-  asked.sweep.jobs = options.jobs;
+  auto job = campaign_job_of(arguments);
+  if (!job) return job.error();
+  Asked asked{{}, std::move(*job)};
+  asked.job.options.run.keep_calls = true;
+  asked.sweep.jobs = asked.job.options.jobs;
+  asked.sweep.hang_limit_ns = asked.job.options.hang_limit_ns;
   if (const auto text = arguments.value("depth")) {
     auto depth = parse_count("--depth", *text, 1, kDepthMax);
     if (!depth) return depth.error();
     asked.sweep.depth = static_cast<std::uint32_t>(*depth);
   }
   if (arguments.operands().empty()) asked.sweep.pairs_max = kShortPairsMax;
-  if (auto status = stop_as_asked(arguments, options); !status) return status.error();
   return asked;
 }
 
@@ -152,6 +124,12 @@ Result<ExitStatus> sweep_main(const Arguments& arguments) {
     part = *parsed;
   }
   CampaignJob& job = asked->job;
+  const auto plan = SweepPlan::make(std::move(*traces), asked->sweep, make_production_system);
+  if (!plan) return plan.error();
+  const SeedRange cases = part.value_or(SeedRange{1, plan->cases()});
+  if (cases.last > plan->cases()) {
+    return refusal("--cases", fmt::format("{} is more than the {} cases that there are", cases.last, plan->cases()));
+  }
   if (auto status = prepare_output(job.out); !status) return status.error();
 
   Report report;
@@ -161,19 +139,9 @@ Result<ExitStatus> sweep_main(const Arguments& arguments) {
   report.disabled = job.options.run.disabled;
   report.marks_required = arguments.has("require-marks");
   print_start(report);
-
-  const auto plan = SweepPlan::make(std::move(*traces), asked->sweep, make_production_system);
-  if (!plan) return plan.error();
-  const SeedRange cases = part.value_or(SeedRange{1, plan->cases()});
-  if (cases.last > plan->cases()) {
-    return refusal("--cases", fmt::format("{} is more than the {} cases that there are", cases.last, plan->cases()));
-  }
   report.seeds = cases;
   report.command = command_of(arguments, part ? *arguments.value("cases") : std::string());
-  if (report.marks_required) report.command += " --require-marks";
-  if (arguments.has("keep-going")) report.command += " --keep-going";
-  if (const auto name = arguments.value("stop-at")) report.command += " --stop-at " + shell_word(*name);
-  report.command += disable_words(report.disabled);
+  report.command += campaign_words(arguments, report);
 
   SweepTally tally(*plan);
   job.options.seeds = cases;

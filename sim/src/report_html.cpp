@@ -72,6 +72,7 @@ ul.marks { columns: 2; padding-left: 1.2rem; margin: 0; }
 {{#faults}}<tr><th scope="row"><code>{{call}}</code></th>
 {{#counts}}<td class="n">{{count}}</td>{{/counts}}</tr>
 {{/faults}}</tbody></table></div>{{/has_faults}}
+{{#has_sweep}}<h2>Sweep</h2><div class="wide"><pre>{{sweep}}</pre></div>{{/has_sweep}}
 <h2>Marks</h2>
 <p class="soft">{{marks_reached}}</p>
 <ul class="marks">
@@ -102,6 +103,14 @@ data figures_of(const Report& report) {
                                          with_thousands(figures.hit_blocks)));
     list << figure("Capacity", figures.capacity_bytes == 0 ? "no limit" : bytes_text(figures.capacity_bytes));
     list << figure("Footprint", bytes_text(figures.footprint_bytes));
+  }
+  if (report.sweep) {
+    const SweepFigures& figures = *report.sweep;
+    list << figure("Sweep", fmt::format("{} scenarios, {} cases, {} of them pairs; faults fired in {}",
+                                        figures.scenarios.size(), with_thousands(figures.cases),
+                                        with_thousands(figures.pairs), with_thousands(figures.fired)));
+    list << figure("Cells", fmt::format("{} of {} reached, {} never made by this store, {} left", figures.cells_reached,
+                                        kLegalCellCount, figures.never_made.size(), figures.gaps.size()));
   }
   list << figure("Runtime calls", with_thousands(result.runtime_calls));
   list << figure("Faults fired", with_thousands(result.faults.total));
@@ -225,6 +234,8 @@ std::string report_html(const Report& report) {
   page.set("violations", violations_of(report));
   page.set("invariants", invariants_of(report));
   page.set("has_faults", result.faults.total > 0);
+  page.set("has_sweep", report.sweep.has_value());
+  if (report.sweep) page.set("sweep", sweep_tables(*report.sweep));
   page.set("kinds", kinds_list());
   page.set("faults", faults_of(result.faults));
   const auto reached = std::count_if(result.marks.counts.begin(), result.marks.counts.end(),

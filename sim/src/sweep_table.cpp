@@ -9,9 +9,9 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr std::size_t kCallWidth = 27;
+constexpr std::size_t kCallWidth = 26;
 constexpr std::size_t kKindWidth = 7;
-constexpr std::size_t kFiredWidth = 8;
+constexpr std::size_t kFiredWidth = 7;
 constexpr auto kLegalKindCount = static_cast<std::size_t>(FaultKind::lie);  // the kinds of the fault table
 
 // A shorter prefix is the caller's own choice: none was made where no fault struck one.
@@ -30,19 +30,19 @@ std::string header(std::string_view first) {
   for (std::size_t kind = 0; kind < kLegalKindCount; ++kind) {
     text += fmt::format("{:>{}}", name_of(static_cast<FaultKind>(kind)), kKindWidth);
   }
-  return text + fmt::format("{:>{}}  verdict\n", "fired", kFiredWidth);
+  return text + fmt::format("{:>{}} verdict\n", "fired", kFiredWidth);
 }
 
 std::string line(Call call, const Kinds& kinds) {
-  std::string text = fmt::format("  {:<{}}", name_of(call), kCallWidth - 2);
+  std::string text = fmt::format(" {:<{}}", name_of(call), kCallWidth - 1);
   SweepCounts all;
   for (const SweepCounts& counts : std::span(kinds).first<kLegalKindCount>()) {
     text += fmt::format("{:>{}}", counts.cases == 0 ? std::string() : std::to_string(counts.cases), kKindWidth);
     all.fired += counts.fired;
     all.failed += counts.failed;
   }
-  text += fmt::format("{:>{}}  ", all.fired, kFiredWidth);
-  return text + (all.failed == 0 ? std::string("held\n") : fmt::format("{} FAILED\n", all.failed));
+  text += fmt::format("{:>{}} ", all.fired, kFiredWidth);
+  return text + (all.failed == 0 ? std::string("held\n") : fmt::format("FAILED {}\n", all.failed));
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ std::string sweep_tables(const SweepFigures& figures) {
     }
   }
   const std::string never = fmt::format("{}", fmt::join(names_never_made(figures), ", "));
-  if (!never.empty()) text += wrapped("\nnever called by this store here: " + never, kTextWidth, 2) + "\n";
+  if (!never.empty()) text += "\n" + wrapped("never called by this store here: " + never, kTextWidth, 2) + "\n";
   if (figures.complete && !figures.gaps.empty()) {
     text += "\nlegal, and reached by no scenario:\n";
     for (const LegalCell& cell : figures.gaps) text += "  " + describe(cell) + "\n";

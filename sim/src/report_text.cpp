@@ -89,8 +89,8 @@ void add_sweep(Table& table, const SweepFigures& figures, const CampaignResult& 
   table.add({"scenarios", scenarios});
   const double minutes = std::max(static_cast<double>(result.wall_ns) / 6e10, 1e-9);
   table.add({"sweep",
-             fmt::format("{} cases, {} of them pairs; faults fired in {}; {} cases a minute",
-                         with_thousands(figures.cases), with_thousands(figures.pairs), with_thousands(figures.fired),
+             fmt::format("{} cases, {} of them pairs; fired in {}; {} cases a minute", with_thousands(figures.cases),
+                         with_thousands(figures.pairs), with_thousands(figures.fired),
                          with_thousands(static_cast<std::uint64_t>(static_cast<double>(result.seeds_run) / minutes)))});
   table.add(
       {"cells", fmt::format("{} of {} reached; {} are of calls that this store never makes, {} are left",

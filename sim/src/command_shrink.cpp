@@ -40,7 +40,7 @@ CommandSpec spec() {
       {"out", Kind::value, "FILE", "write the result to FILE"},
       {"time-budget", Kind::value, "TIME", "end after this real time, with the smallest so far (default 60s)"},
       {"invariant", Kind::value, "NAME", "shrink the first violation of this one (default: the first of all)"},
-      {"hang-limit", Kind::value, "TIME", "real time after which one run counts as hung (default 1s)"},
+      {"hang-limit", Kind::value, "TIME", "processor time after which one run counts as hung (default 1s)"},
       disable_option(),
       quiet_option(),
   };

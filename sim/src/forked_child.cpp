@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <exception>
 
 #include "campaign_worker.hpp"
@@ -110,6 +111,13 @@ ForkedChild::Heard ForkedChild::listen(std::string& bytes, Nanos wait_ns) {
   if (got <= 0) return Heard::end;
   bytes.append(piece.data(), static_cast<std::size_t>(got));
   return Heard::bytes;
+}
+
+Nanos ForkedChild::processor_time_ns() const {
+  clockid_t clock{};
+  timespec spent{};
+  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &spent) != 0) return 0;
+  return Nanos{spent.tv_sec} * kSecond + spent.tv_nsec;
 }
 
 ForkedChild::Ending ForkedChild::bury(bool kill_it) {

@@ -39,6 +39,9 @@ class ForkedChild {
   // Appends what the child sends next to `bytes`; waits for it at most so long.
   Heard listen(std::string& bytes, Nanos wait_ns);
 
+  // Spent so far: on a busy machine far less than the time that passed.
+  [[nodiscard]] Nanos processor_time_ns() const;
+
   struct Ending {
     std::string how;         // "the process ended by signal 6 (Aborted)"
     std::string complaints;  // on standard error since it was last forgotten

@@ -161,7 +161,8 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
                                         : fmt::format("{} of {} bytes, generation {}", answer->front().segment_label,
                                                       answer->front().len, answer->front().generation);
     });
-    if (answer && could_be(*answer) && monitor.segments.learn(*answer) && monitor.plans.end_stale(monitor.segments, monitor.now()) > 0) {
+    if (answer && could_be(*answer) && monitor.segments.learn(*answer) &&
+        monitor.plans.end_stale(monitor.segments, monitor.now()) > 0) {
       monitor.context.marks.reach(Mark::stale_not_used);
     }
     return answer;

@@ -55,11 +55,30 @@ FailureTarget crash_of(const ForkedChild::Ending& ending) {
   return {FailureKind::crash, {}, {}, ending.how + ", " + last_words(ending.complaints)};
 }
 
+// A child hangs when it has worked so long, or slept ten times as long, without a word.
+class HangWatch {
+ public:
+  HangWatch(const ForkedChild& child, Nanos limit_ns) : child_(child), limit_ns_(limit_ns) { heard(); }
+  void heard() {
+    heard_ns_ = now_ns();
+    worked_ns_ = child_.processor_time_ns();
+  }
+  [[nodiscard]] bool hangs() const {
+    return child_.processor_time_ns() - worked_ns_ > limit_ns_ || now_ns() - heard_ns_ > 10 * limit_ns_;
+  }
+
+ private:
+  const ForkedChild& child_;
+  Nanos limit_ns_;
+  Nanos heard_ns_ = 0;
+  Nanos worked_ns_ = 0;
+};
+
 struct Observation {
   std::optional<FailureTarget> failure;  // the first; nothing: it held
   std::vector<Violation> violations;
   std::string message;  // of a crash or a hang
-  Nanos took_ns = 0;
+  Nanos worked_ns = 0;
 };
 
 class FailureShrinker {
@@ -78,7 +97,7 @@ class FailureShrinker {
     if (!first) return first.error();
     if (!first->failure) return ShrunkFailure{};
     target_ = *first->failure;
-    limit_ns_ = std::max(options_.hang_limit_ns, kSlowerMax * first->took_ns);
+    limit_ns_ = std::max(options_.hang_limit_ns, kSlowerMax * first->worked_ns);
     if (target_.kind == FailureKind::hang) limit_ns_ = options_.hang_limit_ns;
     while (stopped_.empty() && shrinker_.proposal() != nullptr) {
       if (auto status = run_child(); !status) return status.error();
@@ -94,7 +113,6 @@ class FailureShrinker {
 
   // One run in a process of its own.
   Result<Observation> observe(const Trace& trace, Nanos limit_ns) {
-    const Nanos begin_ns = now_ns();
     auto child = ForkedChild::start([&](ForkedChild::Link& link) {
       Executor executor(factory_);
       SeedResult seed;
@@ -103,14 +121,15 @@ class FailureShrinker {
     });
     if (!child) return child.error();
     std::string bytes;
+    Observation seen;
     bool hung = false;
+    const HangWatch watch(**child, limit_ns);
     for (auto heard = ForkedChild::Heard::silence; heard != ForkedChild::Heard::end && !hung;) {
       heard = (*child)->listen(bytes, kListenNs);
-      hung = heard == ForkedChild::Heard::silence && now_ns() - begin_ns > limit_ns;
+      hung = heard == ForkedChild::Heard::silence && watch.hangs();
+      if (heard != ForkedChild::Heard::end) seen.worked_ns = (*child)->processor_time_ns();
     }
     const ForkedChild::Ending ending = (*child)->bury(hung);
-    Observation seen;
-    seen.took_ns = now_ns() - begin_ns;
     const auto message = take_message(bytes);
     if (message) {
       auto seed = decode_result(message->body);
@@ -122,7 +141,7 @@ class FailureShrinker {
       if (wanted != seen.violations.end()) seen.failure = target_of(*wanted);
     } else if (hung) {
       seen.failure = FailureTarget{FailureKind::hang, {}, {}, {}};
-      seen.message = fmt::format("no end within {} of real time", seconds_text(limit_ns));
+      seen.message = fmt::format("no end within {} of processor time", seconds_text(limit_ns));
     } else {
       seen.failure = crash_of(ending);
       seen.message = ending.how + (ending.complaints.empty() ? "" : "; it had written:\n" + ending.complaints);
@@ -148,7 +167,7 @@ class FailureShrinker {
   Status run_child() {
     auto child = ForkedChild::start([&](ForkedChild::Link& link) { try_all(link); });
     if (!child) return child.error();
-    Nanos heard_ns = now_ns();
+    HangWatch watch(**child, limit_ns_);
     std::string bytes;
     for (;;) {
       const ForkedChild::Heard heard = (*child)->listen(bytes, kListenNs);
@@ -169,13 +188,13 @@ class FailureShrinker {
         return {};
       }
       if (heard == ForkedChild::Heard::bytes) {
-        heard_ns = now_ns();
+        watch.heard();
       } else if (shrinker_.proposal() == nullptr) {
         return {};  // its last run was the last one to try
       } else if (heard == ForkedChild::Heard::end) {
         shrinker_.decide(crash_of((*child)->bury(false)) == target_);
         break;
-      } else if (now_ns() - heard_ns > limit_ns_) {
+      } else if (watch.hangs()) {
         static_cast<void>((*child)->bury(true));
         shrinker_.decide(target_.kind == FailureKind::hang);
         break;

@@ -45,7 +45,9 @@ struct ShrinkOptions {
   std::vector<Invariant> disabled;
   std::optional<Invariant> invariant;  // shrink the first violation of this one; empty: the first of all
   Nanos time_budget_ns = 10 * kSecond;
-  Nanos hang_limit_ns = kSecond;  // real time of one run; runs far shorter than the trace's own never count as hung
+  // Processor time after which one run counts as hung, or a tenth of the real time of one that sleeps; at least twenty
+  // times what the trace's own run takes.
+  Nanos hang_limit_ns = kSecond;
   std::function<void(const ShrinkProgress&)> progress;  // several times a second
 };
 

@@ -112,7 +112,7 @@ Trace small_trace() {
 
 TEST(Candidates, AreValidAndSmaller) {
   for (const Profile& profile : profiles()) {
-    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
       const Trace trace = generate(seed, profile);
       Candidates walk = candidates(trace);
       std::size_t count = 0;
@@ -130,12 +130,10 @@ TEST(Candidates, AreValidAndSmaller) {
 
 TEST(Candidates, HoldEverySingleRemoval) {
   const Trace trace = generated(5);
-  for (const Trace& removed : single_removals(trace)) {
-    Candidates walk = candidates(trace);
-    bool found = false;
-    for (auto candidate = walk.next(); candidate && !found; candidate = walk.next()) found = *candidate == removed;
-    EXPECT_TRUE(found);
-  }
+  std::vector<Trace> all;
+  Candidates walk = candidates(trace);
+  while (auto candidate = walk.next()) all.push_back(std::move(*candidate));
+  for (const Trace& removed : single_removals(trace)) EXPECT_NE(std::ranges::find(all, removed), all.end());
 }
 
 TEST(Candidates, BeginWithTheBoldest) {
@@ -247,6 +245,7 @@ TEST(ShrinkFailure, ShrinksACrashToOneWithTheSameLastWords) {
 TEST(ShrinkFailure, ShrinksAHang) {
   ShrinkOptions options;
   options.time_budget_ns = 10 * kMinute;
+  options.hang_limit_ns = 200 * kMillisecond;
   const auto shrunk = shrink_failure(small_trace(), system_with({Trouble::hangs, Trouble::none}), options);
   ASSERT_TRUE(shrunk) << to_string(shrunk.error());
   EXPECT_EQ(shrunk->target.kind, FailureKind::hang);

@@ -31,7 +31,7 @@ class EvictionTrouble final : public ForwardingSystem {
   }
   Result<EvictOutcome> evict(SessionId session, std::uint32_t depth) override {
     auto outcome = ForwardingSystem::evict(session, depth);
-    if (resumed_) go_wrong(at_evict_, Claim::kv, "evicted after a resume\n");
+    if (resumed_ && outcome) go_wrong(at_evict_, Claim::kv, "evicted after a resume\n");
     return outcome;
   }
   Status snapshot() override {

@@ -6,8 +6,8 @@
 #include <boost/program_options.hpp>
 #include <filesystem>
 #include <limits>
-#include <set>
 
+#include "holdfast/sim/failure_traces.hpp"
 #include "holdfast/sim/files.hpp"
 #include "holdfast/sim/fresh_process.hpp"
 #include "holdfast/sim/generator.hpp"
@@ -56,8 +56,6 @@ void remove_old_traces(const std::string& directory) {
     }
   }
 }
-
-constexpr std::size_t kTracesMax = 100;
 
 }  // namespace
 
@@ -245,36 +243,41 @@ Status carry_out(const CampaignJob& job, Report& report) {
   if (!result) return result.error();
   report.result = std::move(*result);
 
-  std::set<std::uint64_t> written;
+  FailureTraces traces;
   if (!job.out.empty()) {
-    for (const SeedFailure& failure : report.result.failures) {
-      if (!failure.has_trace || written.size() >= kTracesMax || written.contains(failure.seed)) continue;
-      const std::string path = fmt::format("{}/failures/{}.trace.json", job.out, failure.seed);
-      if (auto status = write_output_file(path, write_trace(*job.source(failure.seed))); !status) return status;
-      written.insert(failure.seed);
-    }
+    FailureTracesOptions traces_options;
+    traces_options.out = job.out;
+    traces_options.source = job.source;
+    traces_options.disabled = report.disabled;
+    traces_options.hang_limit_ns = job.options.hang_limit_ns;
+    traces_options.shrink_budget_ns = job.shrink_budget_ns;
+    traces_options.progress = [&](std::uint64_t seed, const ShrinkProgress& now) {
+      progress.show(progress_line(fmt::format("seed {}", seed), now), now.elapsed_ns);
+    };
+    auto made = write_failure_traces(report.result, traces_options);
+    progress.finish();
+    if (!made) return made.error();
+    traces = std::move(*made);
+    for (const std::string& note : traces.notes) fmt::print(stderr, "{}\n", printable(note));
   }
   ViolationSources sources;
   sources.trace = [&](const SeedFailure& failure) {
-    return written.contains(failure.seed) ? fmt::format("failures/{}.trace.json", failure.seed) : std::string();
+    return traces.written.contains(failure.seed) ? fmt::format("failures/{}.trace.json", failure.seed) : std::string();
   };
   sources.reproduce = [&](const SeedFailure& failure) {
     const std::string words =
-        written.contains(failure.seed)
+        traces.written.contains(failure.seed)
             ? fmt::format("holdfast replay {}",
                           shell_word(fmt::format("{}/failures/{}.trace.json", job.out, failure.seed)))
             : job.replay_words(failure.seed);
     return words + disable_words(report.disabled);
   };
-  std::map<std::uint64_t, ShrunkTrace> shrunk;
-  if (!job.out.empty() && job.shrink_budget_ns > 0 && !report.result.interrupted) {
-    auto all = shrink_failures(job, report.result);
-    if (!all) return all.error();
-    shrunk = std::move(*all);
-  }
-  sources.shrunk = [&](const SeedFailure& failure) {
-    const auto found = shrunk.find(failure.seed);
-    return found == shrunk.end() ? std::nullopt : std::optional(found->second);
+  sources.shrunk = [&](const SeedFailure& failure) -> std::optional<ShrunkTrace> {
+    const auto found = traces.shrunk.find(failure.seed);
+    if (found == traces.shrunk.end()) return std::nullopt;
+    ShrunkTrace shrunk = found->second;
+    shrunk.reproduce += disable_words(report.disabled);
+    return shrunk;
   };
   report.violations = list_violations(report.result, sources);
   return {};

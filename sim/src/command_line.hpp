@@ -112,9 +112,6 @@ Result<CampaignJob> campaign_job_of(const Arguments& arguments);
 std::string campaign_words(const Arguments& arguments, const Report& report);
 
 Status carry_out(const CampaignJob& job, Report& report);
-// Shrinks the first failure of each kind, of which there may be a few, and writes failures/SEED.min.trace.json beside
-// the original. Gives the shrunk trace for each failed seed: its own, or that of an earlier seed that failed alike.
-Result<std::map<std::uint64_t, ShrunkTrace>> shrink_failures(const CampaignJob& job, const CampaignResult& result);
 // Writes the reports to `out` (when not empty), prints the summary and gives the exit status.
 Result<ExitStatus> conclude(const std::string& out, const Report& report);
 // "fluxon fake owner ..." and what is switched off, loudly.

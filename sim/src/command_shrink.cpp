@@ -1,13 +1,11 @@
-// holdfast shrink: the smallest trace that fails in the same way; and the same for what a campaign left behind.
+// holdfast shrink: the smallest trace that fails in the same way.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <map>
 #include <utility>
 
 #include "command_line.hpp"
-#include "holdfast/sim/files.hpp"
+#include "holdfast/sim/failure_traces.hpp"
 #include "holdfast/sim/progress.hpp"
 #include "holdfast/sim/shrink_failure.hpp"
 #include "holdfast/sim/text.hpp"
@@ -17,7 +15,6 @@ namespace {
 
 using Kind = OptionSpec::Kind;
 
-constexpr std::size_t kKindsMax = 8;  // of failures, of one campaign
 constexpr Nanos kHangLimit = kSecond;
 constexpr std::string_view kSuffix = ".trace.json";
 
@@ -49,24 +46,6 @@ CommandSpec spec() {
       {"a seed, with all the time it takes", "holdfast shrink --seed 17 --time-budget 1h"},
   };
   return spec;
-}
-
-// "17.trace.json" to "17.min.trace.json".
-std::string beside(const std::string& file) {
-  std::string stem = file;
-  if (stem.ends_with(kSuffix)) stem.resize(stem.size() - kSuffix.size());
-  return stem + ".min" + std::string(kSuffix);
-}
-
-std::string progress_line(std::string_view what, const ShrinkProgress& now) {
-  return fmt::format("shrinking {}: {} of {} steps, {} tried, {}", what, with_thousands(now.steps),
-                     with_thousands(now.steps_before), with_thousands(now.tried), seconds_text(now.elapsed_ns));
-}
-
-// As small as it went; says so in its name.
-Status write_shrunk(const std::string& file, const Trace& original, Trace shrunk) {
-  shrunk.name = original.name + ", shrunk";
-  return write_output_file(file, write_trace(shrunk));
 }
 
 std::string change(std::size_t before, std::size_t after) {
@@ -118,7 +97,7 @@ Result<ExitStatus> shrink_main(const Arguments& arguments) {
   auto options = options_of(arguments);
   if (!options) return options.error();
   const std::string file = arguments.value("out").value_or(
-      beside(arguments.operand().value_or(arguments.value("seed").value_or("") + std::string(kSuffix))));
+      shrunk_beside(arguments.operand().value_or(arguments.value("seed").value_or("") + std::string(kSuffix))));
 
   Report start;
   start.runtimes = probe_fake_backend().runtimes;
@@ -137,7 +116,7 @@ Result<ExitStatus> shrink_main(const Arguments& arguments) {
                                   : std::string("no promise was broken"));
     return ExitStatus::held;
   }
-  if (auto status = write_shrunk(file, *trace, shrunk->trace); !status) {
+  if (auto status = write_shrunk_trace(file, *trace, shrunk->trace); !status) {
     return refusal("--out", explain(status.error()));
   }
   const std::string reproduce = fmt::format("holdfast replay {}{}", shell_word(file), disable_words(options->disabled));
@@ -145,66 +124,7 @@ Result<ExitStatus> shrink_main(const Arguments& arguments) {
   return ExitStatus::violated;
 }
 
-// Failures of one kind are shrunk once.
-std::string kind_of(const SeedFailure& failure) {
-  if (!failure.violations.empty()) return to_string(target_of(failure.violations.front()));
-  return fmt::format("{}: {}", name_of(failure.kind), kinds_in(failure.message));
-}
-
 }  // namespace
-
-Result<std::map<std::uint64_t, ShrunkTrace>> shrink_failures(const CampaignJob& job, const CampaignResult& result) {
-  std::map<std::string, const SeedFailure*> first_of_kind;
-  std::vector<const SeedFailure*> chosen;
-  for (const SeedFailure& failure : result.failures) {
-    if (failure.kind == FailureKind::divergence || !failure.has_trace) continue;
-    if (first_of_kind.emplace(kind_of(failure), &failure).second && chosen.size() < kKindsMax)
-      chosen.push_back(&failure);
-  }
-  Progress progress(stderr, progress_style(stderr, job.quiet));
-  Nanos left_ns = job.shrink_budget_ns;
-  std::map<std::uint64_t, ShrunkTrace> by_seed;
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    const SeedFailure& failure = *chosen[i];
-    const auto trace = job.source(failure.seed);
-    ShrinkOptions options;
-    options.disabled = job.options.run.disabled;
-    options.hang_limit_ns = std::min(job.options.hang_limit_ns, kHangLimit);
-    options.time_budget_ns = left_ns / static_cast<Nanos>(chosen.size() - i);
-    options.progress = [&](const ShrinkProgress& now) {
-      progress.show(progress_line(fmt::format("seed {}", failure.seed), now), now.elapsed_ns);
-    };
-    auto shrunk = shrink_failure(*trace, make_production_system, options);
-    progress.finish();
-    // Neither is a reason to lose the report of the campaign, which has the original.
-    if (!shrunk || !shrunk->failed) {
-      fmt::print(stderr, "seed {} was not shrunk: {}\n", failure.seed,
-                 shrunk ? "it holds when it runs by itself" : explain(shrunk.error()));
-      continue;
-    }
-    left_ns = std::max<Nanos>(left_ns - shrunk->elapsed_ns, kSecond);
-    ShrunkTrace entry;
-    entry.seed = failure.seed;
-    entry.trace = fmt::format("failures/{}.min{}", failure.seed, kSuffix);
-    entry.steps_before = trace->steps.size();
-    entry.steps = shrunk->trace.steps.size();
-    entry.faults = shrunk->trace.faults.size();
-    entry.choices = shrunk->trace.choices.size();
-    entry.stopped = shrunk->stopped;
-    const std::string file = fmt::format("{}/{}", job.out, entry.trace);
-    entry.reproduce = fmt::format("holdfast replay {}{}", shell_word(file), disable_words(options.disabled));
-    if (auto status = write_shrunk(file, *trace, shrunk->trace); !status) return status.error();
-    by_seed[failure.seed] = entry;
-    if (shrunk->stopped == kShrinkInterrupted) break;
-  }
-  for (const SeedFailure& failure : result.failures) {
-    const auto first = first_of_kind.find(kind_of(failure));
-    if (first == first_of_kind.end()) continue;
-    const auto shrunk = by_seed.find(first->second->seed);
-    if (shrunk != by_seed.end()) by_seed.emplace(failure.seed, shrunk->second);
-  }
-  return by_seed;
-}
 
 Command shrink_command() { return {spec(), shrink_main}; }
 

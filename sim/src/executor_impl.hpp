@@ -199,7 +199,7 @@ struct Executor::Impl {
   std::set<std::uint32_t> steps_with_registration_faults;
   std::set<std::string, std::less<>> old_keys;  // in the owner's store when a client died
   bool undecided_at_death = false;              // others were on their way there
-  bool hostile = false;  // the trace has lies
+  bool hostile = false;                         // the trace has lies
   ToldErrors told;
   std::size_t faults_checked = 0;  // of those fired in this step
   Absorptions absorptions;

@@ -13,8 +13,7 @@ namespace holdfast::sim {
 namespace {
 
 std::vector<Command> commands() {
-  return {run_command(),    replay_command(),   sweep_command(),
-          shrink_command(), workload_command(), list_command()};
+  return {run_command(), replay_command(), sweep_command(), shrink_command(), workload_command(), list_command()};
 }
 
 std::string program_help() {

@@ -25,7 +25,8 @@ constexpr std::int64_t kSlowerMax = 20;  // than the trace's own run, and not ye
 // What a child says of its runs.
 constexpr char kFails = 'y';
 constexpr char kHolds = 'n';
-constexpr char kOver = '.';  // finished, or out of time
+constexpr char kEndless = 'h';  // and ends
+constexpr char kOver = '.';     // finished, or out of time
 
 Nanos now_ns() { return SteadyClock{}.now_ns(); }
 
@@ -74,6 +75,8 @@ class HangWatch {
   Nanos worked_ns_ = 0;
 };
 
+FailureTarget hang_of(const std::string& why) { return {FailureKind::hang, {}, {}, kinds_in(why)}; }
+
 struct Observation {
   std::optional<FailureTarget> failure;  // the first; nothing: it held
   std::vector<Violation> violations;
@@ -86,10 +89,6 @@ class FailureShrinker {
   FailureShrinker(const Trace& trace, const SystemFactory& factory, const ShrinkOptions& options)
       : trace_(trace), factory_(factory), options_(options), begin_ns_(now_ns()), shrinker_(trace) {
     run_.disabled = options.disabled;
-    // The hang limit ends it, as it ends whatever else does not end.
-    run_.on_endless = [](const std::string& /*why*/) {
-      for (;;) pause();
-    };
   }
 
   Result<ShrunkFailure> run() {
@@ -116,7 +115,12 @@ class FailureShrinker {
     auto child = ForkedChild::start([&](ForkedChild::Link& link) {
       Executor executor(factory_);
       SeedResult seed;
-      seed.run = executor.run(trace, run_);
+      RunOptions run = run_;
+      run.on_endless = [&](const std::string& why) {
+        link.send(encode_message(WorkerMessage::endless, why));
+        _exit(0);
+      };
+      seed.run = executor.run(trace, run);
       link.send(encode_message(WorkerMessage::result, encode_result(seed)));
     });
     if (!child) return child.error();
@@ -131,7 +135,10 @@ class FailureShrinker {
     }
     const ForkedChild::Ending ending = (*child)->bury(hung);
     const auto message = take_message(bytes);
-    if (message) {
+    if (message && message->kind == WorkerMessage::endless) {
+      seen.failure = hang_of(message->body);
+      seen.message = message->body;
+    } else if (message) {
       auto seed = decode_result(message->body);
       if (!seed) return harness_failure("a child sent what is no result");
       seen.violations = std::move(seed->run.violations);
@@ -140,7 +147,7 @@ class FailureShrinker {
       });
       if (wanted != seen.violations.end()) seen.failure = target_of(*wanted);
     } else if (hung) {
-      seen.failure = FailureTarget{FailureKind::hang, {}, {}, {}};
+      seen.failure = hang_of({});
       seen.message = fmt::format("no end within {} of processor time", seconds_text(limit_ns));
     } else {
       seen.failure = crash_of(ending);
@@ -152,10 +159,15 @@ class FailureShrinker {
   // In the child: goes on where the parent is, and says how each run ended.
   void try_all(ForkedChild::Link& link) {
     Executor executor(factory_);
+    RunOptions run = run_;
+    run.on_endless = [&](const std::string& why) {
+      link.send(kEndless + why);
+      _exit(0);
+    };
     while (const Trace* candidate = shrinker_.proposal()) {
       if (time_is_over()) break;
       ForkedChild::Link::forget_complaints();
-      const RunResult result = executor.run(*candidate, run_);
+      const RunResult result = executor.run(*candidate, run);
       const bool fails = find_target(result.violations, target_) != nullptr;
       link.send(std::string_view(fails ? &kFails : &kHolds, 1));
       shrinker_.decide(fails);
@@ -172,12 +184,22 @@ class FailureShrinker {
     for (;;) {
       const ForkedChild::Heard heard = (*child)->listen(bytes, kListenNs);
       bool over = false;
-      for (const char said : bytes) {
-        over = said == kOver;
-        if (!over && shrinker_.proposal() == nullptr) return harness_failure("a child ran what it was not told to");
-        if (!over) shrinker_.decide(said == kFails);
+      std::optional<std::string> endless;
+      for (std::size_t i = 0; i < bytes.size() && !over && !endless; ++i) {
+        over = bytes[i] == kOver;
+        if (over) break;
+        if (shrinker_.proposal() == nullptr) return harness_failure("a child ran what it was not told to");
+        if (bytes[i] == kEndless) {
+          endless = bytes.substr(i + 1);
+        } else {
+          shrinker_.decide(bytes[i] == kFails);
+        }
       }
       bytes.clear();
+      if (endless) {
+        shrinker_.decide(hang_of(*endless) == target_);
+        break;
+      }
       tell(false);
       if (over) {
         if (shrinker_.proposal() != nullptr) out_of_time();
@@ -196,7 +218,7 @@ class FailureShrinker {
         break;
       } else if (watch.hangs()) {
         static_cast<void>((*child)->bury(true));
-        shrinker_.decide(target_.kind == FailureKind::hang);
+        shrinker_.decide(hang_of({}) == target_);
         break;
       }
     }

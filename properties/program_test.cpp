@@ -125,7 +125,7 @@ TEST_F(Program, HelpsWhenAskedAndWhenNobodySaysAnything) {
 }
 
 TEST_F(Program, EveryCommandHasHelpWithExamplesWithinAHundredColumns) {
-  for (const char* command : {"run", "replay", "workload", "list"}) {
+  for (const char* command : {"run", "replay", "shrink", "workload", "list"}) {
     const Ended help = run({command, "--help"});
     EXPECT_EQ(help.status, 0) << command;
     EXPECT_THAT(help.out, AllOf(HasSubstr(std::string("usage: holdfast ") + command), HasSubstr("examples:")));
@@ -203,6 +203,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"sweep", "rolled", "rolled"}, "said twice"},
         BadUsage{{"sweep", "rolled", "--depth", "3"}, "from 1 to 2"},
         BadUsage{{"sweep", "cold_write", "--out", "out", "--cases", "1-999999"}, "cases that there are"},
+        BadUsage{{"shrink"}, "wants a trace FILE, or --seed N"}, BadUsage{{"shrink", "missing.json"}, "missing.json"},
+        BadUsage{{"shrink", "--seed", "1", "--invariant", "one-terminl"}, "did you mean 'one-terminal'"},
+        BadUsage{{"run", "--no-shrink", "--shrink-budget", "1s"}, "exclude each other"},
         BadUsage{{"workload"}, "wants a FILE"}, BadUsage{{"workload", "missing.jsonl"}, "missing.jsonl"},
         BadUsage{{"workload", "missing.jsonl", "--format", "x"}, "there is mooncake"},
         BadUsage{{"workload", "missing.jsonl", "--capacity", "10GB"}, "10GiB"}, BadUsage{{"list"}, "list what?"},
@@ -402,6 +405,7 @@ TEST_F(Program, AFreshProcessIsNothingToStartByHand) {
 TEST_F(Program, OldTracesDoNotOutliveARunIntoTheSameDirectory) {
   EXPECT_EQ(run({"run", "--seeds", "1", "--out", "out"}).status, 0);
   write("out/failures/17.trace.json", "of an earlier run");
+  write("out/failures/17.min.trace.json", "of the same");
   write("out/failures/mine.trace.json", "not ours");
   EXPECT_EQ(run({"run", "--seeds", "1", "--out", "out"}).status, 0);
   EXPECT_THAT(entries("out/failures"), ElementsAre("mine.trace.json"));
@@ -442,6 +446,20 @@ TEST_F(Program, AReplayGivesTheSameLogInEveryProcessAndFromItsFile) {
   EXPECT_GT(log_of(first.out).size(), 1000U);
   const auto hash_of = [](const std::string& out) { return out.substr(out.find("log hash"), 32); };
   EXPECT_EQ(hash_of(first.out), hash_of(second.out));
+}
+
+TEST_F(Program, OfATraceThatHoldsNothingIsShrunkNorWritten) {
+  EXPECT_EQ(run({"replay", "--seed", "17", "--write", "17.trace.json"}).status, 0);
+  const std::vector<std::string> before = entries();
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"17.trace.json"}, {"--seed", "17"}, {"--seed", "17", "--out", "small.json"}}) {
+    std::vector<std::string> arguments{"shrink"};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("HELD: no promise was broken; there is nothing to shrink"));
+    EXPECT_EQ(entries(), before);
+  }
 }
 
 TEST_F(Program, AReplayShowsItsSteps) {

@@ -189,6 +189,28 @@ TEST(ReportJson, AViolationSaysWhatWhereAndHowToSeeItAgain) {
   EXPECT_EQ(report.at("verdict"), "violated");
 }
 
+TEST(ReportShrunk, IsNamedWithItsStepsAndCommandInEveryReport) {
+  Report report = held_report();
+  report.result.failures = {{1, FailureKind::violation, {{Invariant::exact_bytes, 4, "", "wrong", 5}}, {}, true},
+                            {2, FailureKind::violation, {{Invariant::exact_bytes, 4, "", "wrong", 5}}, {}, true}};
+  ViolationSources sources = sources_of(report);
+  sources.shrunk = [](const SeedFailure& failure) -> std::optional<ShrunkTrace> {
+    if (failure.seed != 1) return std::nullopt;
+    return ShrunkTrace{1, "failures/1.min.trace.json", 97, 6, 1, 0, "", "holdfast replay 1.min.trace.json"};
+  };
+  report.violations = list_violations(report.result, sources);
+  const json violations = json::parse(report_json(report)).at("violations");
+  EXPECT_EQ(violations.at(0).at("shrunk").at("trace"), "failures/1.min.trace.json");
+  EXPECT_EQ(violations.at(0).at("shrunk").at("steps"), 6);
+  EXPECT_EQ(violations.at(0).at("shrunk").at("steps_before"), 97);
+  EXPECT_EQ(violations.at(0).at("shrunk").at("one_minimal"), true);
+  EXPECT_TRUE(violations.at(1).at("shrunk").is_null());
+  for (const std::string& text : {summary_text(report, false), junit_xml(report), report_html(report)}) {
+    EXPECT_THAT(text, HasSubstr("6 of 97 steps, 1 fault, no choice, 1-minimal"));
+    EXPECT_THAT(text, HasSubstr("holdfast replay 1.min.trace.json"));
+  }
+}
+
 TEST(ReportJson, ListsAtMostFourViolationsOfASeed) {
   Report report = held_report();
   report.result.failures = {{1, FailureKind::violation, std::vector<Violation>(32), {}, true}};

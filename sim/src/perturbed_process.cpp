@@ -31,21 +31,20 @@ const char* other_locale() {
   return found;
 }
 
-constexpr std::size_t kBlocks = 256;
 constexpr std::size_t kBlockBytesStep = 16;
-constexpr std::size_t kBlockBytesMax = 512;
+constexpr std::size_t kBlockBytesMax = 512;  // what a deque allocates at a time
+constexpr std::size_t kBlocksOfASize = 16;
 
 // Half of many small blocks, given back in another order than they lie in: what is allocated next lies in neither.
 std::vector<std::unique_ptr<char[]>> shuffled_heap(std::uint64_t seed) {
-  Rng rng(seed);
   std::vector<std::unique_ptr<char[]>> blocks;
-  blocks.reserve(kBlocks);
-  for (std::size_t i = 0; i < kBlocks; ++i) {
-    const std::size_t bytes = kBlockBytesStep * (1 + rng.below(kBlockBytesMax / kBlockBytesStep));
-    blocks.push_back(std::make_unique_for_overwrite<char[]>(bytes));
+  blocks.reserve(kBlocksOfASize * kBlockBytesMax / kBlockBytesStep);
+  for (std::size_t bytes = kBlockBytesStep; bytes <= kBlockBytesMax; bytes += kBlockBytesStep) {
+    for (std::size_t i = 0; i < kBlocksOfASize; ++i) blocks.push_back(std::make_unique_for_overwrite<char[]>(bytes));
   }
-  for (std::size_t i = 0; i + 1 < kBlocks; ++i) std::swap(blocks[i], blocks[i + rng.below(kBlocks - i)]);
-  for (std::size_t i = 0; i < kBlocks / 2; ++i) blocks[i].reset();
+  Rng rng(seed);
+  for (std::size_t i = 0; i + 1 < blocks.size(); ++i) std::swap(blocks[i], blocks[i + rng.below(blocks.size() - i)]);
+  for (std::size_t i = 0; i < blocks.size() / 2; ++i) blocks[i].reset();
   return blocks;
 }
 

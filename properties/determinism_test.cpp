@@ -1,8 +1,9 @@
 // That a run which is not the same twice is noticed, and where: a leak of each kind into a decision of the store.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -80,20 +81,28 @@ auto names_the_first_event(const std::string& where) {
                ContainsRegex("and when run again in " + where + ", in step 2 open,\n +0.000000 ms  file_read leak "));
 }
 
+std::string test_name(const testing::TestParamInfo<Leak>& info) {
+  std::string name(name_of(info.param));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 class LeakInOneProcess : public testing::TestWithParam<Leak> {};
 TEST_P(LeakInOneProcess, IsCaughtWhenRunAgainThere) {
   EXPECT_THAT(divergence_of(GetParam(), false), names_the_first_event("the same process"));
 }
 INSTANTIATE_TEST_SUITE_P(Determinism, LeakInOneProcess,
                          testing::Values(Leak::address, Leak::hash_seed, Leak::pointer_order, Leak::hash_order,
-                                         Leak::clock, Leak::history, Leak::locale));
+                                         Leak::clock, Leak::history, Leak::locale),
+                         test_name);
 
 class LeakOfAProcess : public testing::TestWithParam<Leak> {};
 TEST_P(LeakOfAProcess, IsCaughtInAFreshOneAlone) {
   EXPECT_THAT(divergence_of(GetParam(), false), IsEmpty());
   EXPECT_THAT(divergence_of(GetParam(), true), names_the_first_event("a fresh process"));
 }
-INSTANTIATE_TEST_SUITE_P(Determinism, LeakOfAProcess, testing::Values(Leak::static_address, Leak::long_history));
+INSTANTIATE_TEST_SUITE_P(Determinism, LeakOfAProcess, testing::Values(Leak::static_address, Leak::long_history),
+                         test_name);
 
 TEST(Determinism, WhatHappensOnceInAProcessIsNamedWithTheHelpOfAFreshOne) {
   EXPECT_THAT(divergence_of(Leak::once, true), names_the_first_event("a fresh process"));

@@ -34,6 +34,25 @@ TEST_F(MonitorClaimsTest, AClaimDespiteOneBadCodeIsSeen) {
   EXPECT_TRUE(monitor.unsettled(7));
 }
 
+TEST_F(MonitorClaimsTest, EveryLayerOfAClaimNeedsItsCodes) {
+  const std::string k1 = locator + ":L1:k";
+  const std::string v1 = locator + ":L1:v";
+  const Names of_two_layers{k, v, k1, v1};
+  for (const std::size_t missing : {0U, 1U, 2U, 3U}) {
+    Names stored = of_two_layers;
+    stored.erase(stored.begin() + static_cast<std::ptrdiff_t>(missing));
+    monitor.begin(Operation::ingest);
+    put_and_route(stored);
+    monitor.on_claim(Claim::kv, locator, 2, 4 * kValueBytes);
+    monitor.end(true);
+    EXPECT_THAT(violated(), ElementsAre("ready-after-commit"));
+    EXPECT_THAT(message(), HasSubstr(std::string(of_two_layers[missing]) + " has no code 0"));
+    monitor.on_withdrawal(Claim::kv, locator);
+    for (const std::string_view key : stored) ASSERT_TRUE(fluxon().remove(key));
+    context.verdicts.reset();
+  }
+}
+
 TEST_F(MonitorClaimsTest, AClaimOfAKeyThatWasRemovedSinceIsSeen) {
   monitor.begin_ingest(source());
   put_and_route(keys());
@@ -126,17 +145,43 @@ TEST_F(MonitorClaimsTest, AMemoryStoreMayClaimOnceNothingIsInFlightToTheHost) {
 
 // ---- no-publish-on-failure
 
-TEST_F(MonitorClaimsTest, AFailedOperationMayWithdrawButNotClaim) {
+TEST_F(MonitorClaimsTest, AFailedOperationMayWithdrawWhatWasMissedButNotClaim) {
   ingest();
+  ASSERT_TRUE(owner.evict(k));
   monitor.begin(Operation::resume);
+  ASSERT_TRUE(fluxon().cancel_get_transfer(look(keys()).handle));
   monitor.on_withdrawal(Claim::kv, locator);
   monitor.end(false);
   EXPECT_THAT(violated(), IsEmpty());
-  EXPECT_EQ(checks(Invariant::no_publish_on_failure), 1U);
+  EXPECT_EQ(checks(Invariant::no_publish_on_failure), 2U);
+  ASSERT_TRUE(fluxon().remove(v));
   monitor.begin_ingest(source());
+  put_and_route(keys());
   claim_kv();
   monitor.end(false);
   EXPECT_THAT(violated(), ElementsAre("no-publish-on-failure"));
+}
+
+TEST_F(MonitorClaimsTest, GivingUpWhatNothingSpeaksAgainstIsSeenUnlessItIsClaimedAgain) {
+  ingest();
+  for (const bool again : {true, false}) {
+    monitor.begin_ingest(source());
+    monitor.on_withdrawal(Claim::kv, locator);
+    if (again) claim_kv();
+    monitor.end(true);
+    EXPECT_EQ(violated().empty(), again);
+  }
+  EXPECT_THAT(violated(), ElementsAre("no-publish-on-failure"));
+  EXPECT_THAT(message(), AllOf(HasSubstr("ingest"), HasSubstr("did not put it back")));
+}
+
+TEST_F(MonitorClaimsTest, AClaimOfAnOlderGenerationMayBeGivenUp) {
+  ingest();
+  restart_owner_and_learn();
+  monitor.begin(Operation::resume);
+  monitor.on_withdrawal(Claim::kv, locator);
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
 }
 
 // ---- pinned-stays

@@ -186,6 +186,15 @@ TEST_F(MonitorTest, UnregisteringUnderACopyIsSeen) {
   EXPECT_THAT(message(), AllOf(HasSubstr("batch 1"), HasSubstr("registration 1")));
 }
 
+TEST_F(MonitorTest, UnregisteringUnderACopyAnywhereInTheMappingIsSeen) {
+  start({"a"});
+  const PlanPtr plan = start({"b"});  // its slot lies behind the first
+  ASSERT_GE(addresses_of(plan, 1).front(), owner.segment().write_ptr + kSlotAlignment);
+  ASSERT_TRUE(copy_out(plan, 1));
+  ASSERT_TRUE(cuda().host_unregister(owner.segment().write_ptr));
+  EXPECT_THAT(violated(), Contains("abort-after-sync"));
+}
+
 TEST_F(MonitorTest, UnregisteringTheOtherMappingIsFine) {
   const PlanPtr plan = start({"a"});
   ASSERT_TRUE(copy_out(plan, 1));

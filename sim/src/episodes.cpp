@@ -92,7 +92,7 @@ void TraceAuthor::put_fault(Id step, const Path& path) {
   const auto put = static_cast<std::uint32_t>(rng_.below(puts(path)));
   const std::uint32_t batch = put < latent_puts(path) ? 0 : latent_puts(path);
   const std::uint64_t seed = rng_.below(1 << 16);
-  switch (rng_.below(12)) {
+  switch (rng_.below(13)) {
     case 0:
       return fault(step, Call::local_fast_put_start, put, FaultKind::before,
                    any_of({kInvalid, kExists, kBeingWritten, kNetwork}));
@@ -123,6 +123,8 @@ void TraceAuthor::put_fault(Id step, const Path& path) {
       return fault(step, Call::commit_wait, put, FaultKind::part, any_of({kTimeout, kUnknown, kGone}), seed);
     case 10:
       return fault(step, Call::commit_wait, put, FaultKind::late, 0, late_ns(Call::commit_wait));
+    case 11:  // the plans before it grow old
+      return fault(step, Call::local_fast_put_start, puts(path) - 1, FaultKind::time, 0, kPlanTimeout + kSecond);
     default:
       return any_fault(step,
                        any_of({Call::local_fast_put_start, Call::copy_batch, Call::stream_synchronize,
@@ -231,7 +233,7 @@ void TraceAuthor::get_fault(Id step, const Path& path) {
     case 5:
       return fault(step, Call::copy_batch, get, any_of({FaultKind::before, FaultKind::part}), kLaunch, seed);
     case 6:
-      return fault(step, Call::stream_synchronize, get, FaultKind::before, kLaunch);
+      return fault(step, Call::stream_synchronize, get, FaultKind::before, kLaunch, 0, one_in(8));
     case 7:
       return any_fault(step, Call::release_views, get);
     case 8:
@@ -265,6 +267,7 @@ void TraceAuthor::play_evict() {
   const Id hold = held ? trace_.hold(session) : 0;
   const std::uint32_t last = std::max(path.written, 1U) - 1;
   const std::uint32_t depth = one_in(3) ? 0 : one_in(2) ? last : static_cast<std::uint32_t>(rng_.below(last + 1));
+  if (held && one_in(2)) resume(session);  // a second reference comes and goes
   const Id step = trace_.evict(session, depth);
   const bool failing = one_in(2);
   if (failing) {

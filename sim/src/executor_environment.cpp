@@ -182,6 +182,7 @@ void Executor::Impl::tear_down_device() {
   monitor.device_torn_down();
   system->device_torn_down();
   if (quarantined > 0 && system->inspect().quarantined == 0) context.marks.reach(Mark::quarantine_torn_down);
+  monitor.check_all_ended();  // while the client that began them is still there
 }
 
 }  // namespace holdfast::sim

@@ -72,7 +72,16 @@ void Monitor::Impl::end(bool ok) {
                       fmt::format("claims of a failed {}", name_of(operation.kind)));
     }
   }
-  for (const OperationRecord::Removed& removal : operation.removed) {
+  for (const OperationRecord::Claimed& given : operation.given_up) {
+    const NodeRecord& node = claims.node(given.node);
+    if ((node.claims & bit_of(given.claim)) != 0) continue;
+    context.violate(Invariant::no_publish_on_failure, "",
+                    fmt::format("{} withdrew the {} of {} and did not put it back, although each key of it answered 0 "
+                                "and nothing has spoken against it since",
+                                name_of(operation.kind), sim::name_of(given.claim), name(node)),
+                    fmt::format("{} given up in {}", sim::name_of(given.claim), name_of(operation.kind)));
+  }
+  for (const OperationRecord::Claimed& removal : operation.removed) {
     const NodeRecord& node = claims.node(removal.node);
     if ((node.claims & bit_of(removal.claim)) == 0) continue;
     context.violate(Invariant::ready_after_commit, "",
@@ -185,6 +194,14 @@ std::string Monitor::Impl::why_it_stays(const NodeRecord& node, Claim claim) con
   return {};
 }
 
+bool Monitor::Impl::surely_stored(const NodeRecord& node, Claim claim) const {
+  const std::vector<std::uint32_t>& keys = node.keys[static_cast<std::size_t>(claim)];
+  return !keys.empty() && std::ranges::all_of(keys, [&](std::uint32_t key) {
+    const KeyRecord& record = claims.at(key);
+    return record.stored && record.epoch == segments.epoch() && !claims.unknown(record, segments.epoch());
+  });
+}
+
 void Monitor::Impl::withdraw(Claim claim, std::string_view locator) {
   const std::uint32_t index = claims.node_of_locator(locator, kNobody);
   NodeRecord& node = claims.node(index);
@@ -193,7 +210,11 @@ void Monitor::Impl::withdraw(Claim claim, std::string_view locator) {
   if ((node.claims & bit_of(claim)) == 0) return;
   node.claims &= ~bit_of(claim);
   node.withdrawn_operation[static_cast<std::size_t>(claim)] = operation.ordinal;
-  if (!operation.may_evict(index)) return;
+  if (!operation.may_evict(index)) {
+    context.verdicts.checked(Invariant::no_publish_on_failure);
+    if (surely_stored(node, claim)) operation.given_up.push_back({index, claim});
+    return;
+  }
   context.verdicts.checked(Invariant::pinned_stays);
   const std::string why = why_it_stays(node, claim);
   if (why.empty()) return;

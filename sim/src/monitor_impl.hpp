@@ -26,11 +26,12 @@ struct OperationRecord {
   std::uint64_t calls = 0;
   bool registration_failed = false;
   bool commit_failed = false;  // of one plan, while another of the operation stored
-  struct Removed {
+  struct Claimed {
     std::uint32_t node = kNobody;
     Claim claim = Claim::kv;
   };
-  std::vector<Removed> removed;  // claims of which a key was asked to go
+  std::vector<Claimed> removed;   // claims of which a key was asked to go
+  std::vector<Claimed> given_up;  // claims withdrawn, not to evict them, of which nothing was shown false or in doubt
 
   void begin(Operation operation, std::uint32_t of_source) {
     kind = operation;
@@ -40,6 +41,7 @@ struct OperationRecord {
     calls = 0;
     registration_failed = commit_failed = false;
     removed.clear();
+    given_up.clear();
   }
   // It takes blobs away to make room.
   [[nodiscard]] bool may_evict(std::uint32_t node) const {
@@ -140,6 +142,8 @@ struct Monitor::Impl {
  private:
   // Why the eviction of a kv blob or a latent of the node would break its promise; empty when it would not.
   [[nodiscard]] std::string why_it_stays(const NodeRecord& node, Claim claim) const;
+  // Each key of it answered 0 in this generation, and nothing has spoken against it since.
+  [[nodiscard]] bool surely_stored(const NodeRecord& node, Claim claim) const;
   [[nodiscard]] bool proven(Claim claim, std::uint32_t node, std::string_view locator, std::uint32_t n_layers);
   void check_bytes(Claim claim, const NodeRecord& node, std::string_view locator, std::uint32_t n_layers);
   template <class Visit>

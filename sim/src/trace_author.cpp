@@ -91,6 +91,10 @@ void TraceAuthor::begin() {
     geometry.kv_token_bytes.clear();
     for (std::uint64_t size = 0; size < sizes; ++size)
       geometry.kv_token_bytes.push_back(static_cast<std::uint32_t>(rng_.between(2, 20) * 16));
+    if (one_in(6)) {  // one size takes two slots each: freed slots of the others are none of its
+      const std::uint64_t tokens = std::uint64_t{geometry.frames_per_chunk} * geometry.frame_tokens;
+      geometry.kv_token_bytes.back() = static_cast<std::uint32_t>(kSlotAlignment / tokens + 16);
+    }
     if (!one_in(4)) geometry.latent_bytes = static_cast<std::uint32_t>(rng_.between(4, 40) * 16);
     geometry.timesteps = static_cast<std::uint32_t>(1 + rng_.below(4));
     if (one_in(6)) geometry.break_even_k = 2;

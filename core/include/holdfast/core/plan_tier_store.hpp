@@ -140,8 +140,9 @@ class PlanTierStore {
 
   // True while a key of these is refused for a put or a removal: not decided yet, or in quarantine.
   [[nodiscard]] bool unsettled(Keys keys) const { return gate_of(keys) != PutGate::open; }
+  // Those in quarantine too.
   [[nodiscard]] std::uint64_t unsettled_keys() const {
-    return context_.unsettled.with([](const UnsettledTable& table) { return table.size(); });
+    return context_.unsettled.with([](const UnsettledTable& table) { return table.size() + table.blocked(); });
   }
   [[nodiscard]] std::uint64_t quarantined() const { return context_.quarantine.size(); }
   // Slot bytes that are neither free nor of a blob or latent that the manager knows.

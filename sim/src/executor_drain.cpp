@@ -14,6 +14,10 @@ constexpr Nanos kPastReclaim = kHandleTimeout + kMinute;
 constexpr std::uint32_t kCleanWorld = 0xFFFF'FF00;
 constexpr SessionId kCleanSession = 0xFFFF'FF00;
 constexpr std::uint32_t kCleanTries = 2;
+constexpr SessionId kAgainSession = 0xFFFF'FE00;
+// What is stale is found out, what was in the way is removed, what is missing is written, all of it is resumed.
+constexpr std::uint32_t kAgainTries = 4;
+constexpr std::string_view kUnwrittenAction = "\"never written\"";
 constexpr std::size_t kNamedMax = 4;
 
 Geometry clean_geometry() {
@@ -74,6 +78,7 @@ void Executor::Impl::drain() {
   none(inspection.unsettled, "unsettled keys");
   none(inspection.quarantined, "quarantined plans or views");
   check_store_is_accounted(inspection);
+  check_path_again();
   static_cast<void>(operate(Operation::shut_down, ending, [&] { return system->shut_down(); }));
   check_owner_baseline();
 }
@@ -131,7 +136,14 @@ void Executor::Impl::check_clean_cycle() {
     settle();
     return system->inspect().accounted_bytes + need <= trace->capacity_bytes;  // else what is left is pinned
   };
-  if (!has_capacity()) return;
+  if (!has_capacity()) {
+    if (need <= trace->capacity_bytes && book.blobs() > 0) {
+      context.violate(Invariant::quiescent_baseline, {},
+                      "after the drain nothing is in use, but no room can be made while there are " +
+                          std::to_string(book.blobs()) + " blobs");
+    }
+    return;
+  }
   context.verdicts.checked(Invariant::quiescent_baseline);
   std::string why;
   for (std::uint32_t attempt = 0; attempt < kCleanTries; ++attempt) {
@@ -186,6 +198,87 @@ std::string Executor::Impl::clean_cycle(std::uint32_t attempt) {
   if (matched != clean_actions.size()) failed(std::to_string(matched) + " of 2 chunks were resumed");
   close_session(*reader, ending);
   return why;
+}
+
+// ---- A path of the trace again.
+
+// The last one; rather one that is not stored as a whole.
+const Step* Executor::Impl::path_to_try() {
+  const Step* found = nullptr;
+  for (auto session = sessions.rbegin(); session != sessions.rend(); ++session) {
+    const auto step = std::ranges::find(trace->steps, session->id, &Step::id);
+    if (step == trace->steps.end() || session->mistaken || session->path.empty()) continue;
+    // A mistaken writer's blobs stand in the way of right ones.
+    const bool spoilt = std::ranges::any_of(sessions, [&](const Session& other) {
+      return other.mistaken && other.generated && other.namespace_id == session->namespace_id;
+    });
+    if (spoilt) continue;
+    if (claimed_chunks(*session) < session->path.size()) return &*step;
+    if (found == nullptr) found = &*step;
+  }
+  return found;
+}
+
+// Whatever happened to it, now that all has settled: each of its chunks is stored, and what is stored is resumed.
+void Executor::Impl::check_path_again() {
+  const Step* step = path_to_try();
+  if (step == nullptr) return;
+  context.verdicts.checked(Invariant::quiescent_baseline);
+  const RunResult before = totals();
+  const MarkCounts marks = context.marks;
+  const Geometry& geometry = trace->geometries[step->geometry];
+  clean_step = *step;
+  clean_step.actions.emplace_back(kUnwrittenAction);
+  PathAgain again;
+  for (std::uint32_t attempt = 0; attempt < kAgainTries; ++attempt) {
+    again = path_again(kAgainSession + attempt, geometry);
+    if (again.no_room || (again.why.empty() && !again.wrote)) break;
+    clock.advance_by(kSettleBound + kSecond);
+    settle();
+  }
+  set_totals(before);
+  context.marks = marks;
+  if (again.no_room || again.why.empty()) return;
+  context.violate(Invariant::quiescent_baseline, {},
+                  "after the drain a path of the trace, that of step " + std::to_string(step->id) +
+                      ", cannot be stored and resumed: " + again.why);
+}
+
+Executor::Impl::PathAgain Executor::Impl::path_again(SessionId id, const Geometry& geometry) {
+  PathAgain again;
+  Ending ending;
+  Session* session = open_session(id, clean_step, geometry, geometry, ending);
+  if (session == nullptr) {
+    again.no_room = ending.skipped;  // of the device
+    again.why = "the session did not open";
+    return again;
+  }
+  const auto failed = [&](const std::string& what) {
+    again.why = what;
+    for (const Error& error : last_errors) again.why += "; " + to_string(error);
+  };
+  last_errors.clear();
+  std::uint32_t due = claimed_chunks(*session, true);
+  if (due < geometry.break_even_k) due = 0;
+  const std::uint32_t matched = resume_session(*session, ending);
+  if (matched != due) failed(std::to_string(matched) + " of " + std::to_string(due) + " chunks were resumed");
+  StandInEngine& engine = *session->engine;
+  while (engine.chunks_done() + 1 < session->path.size() && engine.can_generate()) {
+    last_errors.clear();
+    const std::optional<IngestOutcome> outcome = generate_chunk(*session, ending);
+    if (outcome) last_errors.insert(last_errors.end(), outcome->absorbed.begin(), outcome->absorbed.end());
+    const auto is = [&](IngestResult how) { return outcome && (outcome->kv == how || outcome->latent == how); };
+    again.wrote |= is(IngestResult::published) || is(IngestResult::adopted);
+    if (outcome && !is(IngestResult::elsewhere) && !is(IngestResult::uncached)) continue;
+    // The capacity or the segment is full of other values.
+    again.no_room |= std::ranges::any_of(last_errors, [](const Error& error) {
+      return mentions(error, Origin::core, static_cast<std::int32_t>(Errc::out_of_room)) ||
+             mentions(error, Origin::fluxon, static_cast<std::int32_t>(FluxonErrc::network));
+    });
+    failed("chunk " + std::to_string(engine.chunks_done() - 1) + " was not stored");
+  }
+  close_session(*session, ending);
+  return again;
 }
 
 // ---- What is left.

@@ -58,8 +58,10 @@ struct Executor::Impl {
     std::vector<NodeIndex> path;
     std::uint64_t namespace_id = 0;
     std::uint32_t break_even_k = 1;
-    bool mistaken = false;  // its engine is not what its namespace was made for
+    bool mistaken = false;   // its engine is not what its namespace was made for
+    bool unnoticed = false;  // and its blobs look like right ones: it must not write any
     bool open = false;
+    bool generated = false;
     std::unique_ptr<StandInEngine> engine;  // while it is open
     std::size_t output = 0;                 // its place in RunResult::frame_hashes
   };
@@ -112,8 +114,8 @@ struct Executor::Impl {
                    bool was_unsettled);
   void mark_resume(const Session& session, const ResumeOutcome& outcome, std::uint32_t ready_before);
   void mark_refused(const ClaimBook::Node& node, const Error& error);
-  // The number of leading chunks of which a blob is, or ever was, claimed.
-  [[nodiscard]] std::uint32_t claimed_chunks(const Session& session, bool ever);
+  // The number of leading chunks of which a blob is claimed; of which its latent is too, where the layout has them.
+  [[nodiscard]] std::uint32_t claimed_chunks(const Session& session, bool latents_too = false);
 
   // ---- executor_environment.cpp: what nobody asked for.
   Ending store_evict(const Step& step);
@@ -137,6 +139,15 @@ struct Executor::Impl {
   void close_everything();
   void check_clean_cycle();
   [[nodiscard]] std::string clean_cycle(std::uint32_t attempt);
+  struct PathAgain {
+    bool wrote = false;
+    bool no_room = false;
+    std::string why;  // it was not all stored and resumed
+  };
+  void check_path_again();
+  [[nodiscard]] const Step* path_to_try();
+  // Resumes clean_step's path, and writes all of it but its last chunk.
+  [[nodiscard]] PathAgain path_again(SessionId id, const Geometry& geometry);
   void check_store_is_accounted(const Inspection& inspection);
   void check_owner_baseline();
 

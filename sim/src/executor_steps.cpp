@@ -33,8 +33,11 @@ std::uint64_t chunk_bytes(const Geometry& geometry) {
 }
 
 // Nothing that the store records of a blob tells these layouts apart, so a caller's mistake could not be noticed.
-bool indistinguishable(const Geometry& real, const Geometry& declared) {
+bool same_blobs(const Geometry& real, const Geometry& declared) {
   return real.n_layers == declared.n_layers && chunk_bytes(real) == chunk_bytes(declared);
+}
+bool indistinguishable(const Geometry& real, const Geometry& declared) {
+  return same_blobs(real, declared) && (real.latent_bytes == 0 || real.latent_bytes == declared.latent_bytes);
 }
 
 std::uint32_t sink_chunks(const Geometry& geometry) {
@@ -107,6 +110,7 @@ Executor::Impl::Session* Executor::Impl::open_session(SessionId id, const Step& 
   session.namespace_id = oracle.namespace_of(step.world, declared);
   session.break_even_k = declared.break_even_k;
   session.mistaken = oracle.layout_of(real) != oracle.layout_of(declared);
+  session.unnoticed = session.mistaken && same_blobs(real, declared);
   session.output = result.frame_hashes.size();
   result.frame_hashes.emplace_back();
   result.session_chunks_hit.push_back(0);
@@ -163,7 +167,7 @@ Executor::Impl::Ending Executor::Impl::generate(const Step& step) {
   Ending ending;
   Session* session = find(step.of);
   // A dead context computes nothing.
-  if (session == nullptr || !session->engine->can_generate() || injector.context_dead()) {
+  if (session == nullptr || session->unnoticed || !session->engine->can_generate() || injector.context_dead()) {
     ending.skipped = true;
     return ending;
   }
@@ -186,6 +190,7 @@ Executor::Impl::Ending Executor::Impl::generate(const Step& step) {
 std::optional<IngestOutcome> Executor::Impl::generate_chunk(Session& session, Ending& ending) {
   StandInEngine& engine = *session.engine;
   static_cast<void>(engine.generate());
+  session.generated = true;
   ++result.chunks_generated;
   const NodeIndex index = session.path[engine.chunks_done() - 1];
   const OracleNode& node = oracle.node(index);
@@ -250,11 +255,12 @@ void Executor::Impl::mark_ingest(const Session& session, const ClaimBook::Node& 
 
 // ---- Resuming.
 
-std::uint32_t Executor::Impl::claimed_chunks(const Session& session, bool ever) {
+std::uint32_t Executor::Impl::claimed_chunks(const Session& session, bool latents_too) {
   std::uint32_t count = 0;
+  const bool latents = latents_too && session.engine->layout().geometry.latent_bytes != 0;
   for (const NodeIndex index : session.path) {
     const ClaimBook::Node& node = book_node(index);
-    if (ever ? !node.ever_kv : !node.kv) break;
+    if (!node.kv || (latents && !node.latent)) break;
     ++count;
   }
   return count;
@@ -279,7 +285,7 @@ Executor::Impl::Ending Executor::Impl::resume(const Step& step) {
 
 std::uint32_t Executor::Impl::resume_session(Session& session, Ending& ending) {
   StandInEngine& engine = *session.engine;
-  const std::uint32_t ready_before = claimed_chunks(session, false);
+  const std::uint32_t ready_before = claimed_chunks(session);
   engine.begin_resume();
   const Result<ResumeOutcome> answer = operate(Operation::resume, ending, [&] { return system->resume(session.id); });
   if (answer) told.add(answer->absorbed);
@@ -298,7 +304,7 @@ std::uint32_t Executor::Impl::resume_session(Session& session, Ending& ending) {
     mark_resume(session, answer ? *answer : ResumeOutcome{}, ready_before);
     return 0;
   }
-  const bool right = oracle.check_resume(engine, answer->matched_chunks, claimed_chunks(session, true));
+  const bool right = oracle.check_resume(engine, answer->matched_chunks, claimed_chunks(session));
   engine.end_resume_warm(answer->matched_chunks, right);
   const EngineLayout& layout = engine.layout();
   result.chunks_hit += answer->matched_chunks;

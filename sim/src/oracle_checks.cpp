@@ -138,7 +138,7 @@ bool Oracle::check_resume(StandInEngine& engine, std::uint32_t matched_chunks, s
   }
   // Right bytes that nobody claimed; of wrong ones it has been told what they are.
   if (held_right && matched_chunks > claimed_chunks) {
-    wrong(Invariant::whole_window, "a blob was ever claimed of only " + std::to_string(claimed_chunks), "no claim");
+    wrong(Invariant::whole_window, "a blob was claimed of only " + std::to_string(claimed_chunks), "no claim");
   }
   return right;
 }

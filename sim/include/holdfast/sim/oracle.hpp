@@ -89,7 +89,7 @@ class Oracle {
   void note_claim(std::uint64_t namespace_id) { claimed_namespaces_.insert(namespace_id); }
 
   // After a resume that succeeded with `matched_chunks` > 0: compares everything that the engine now holds, and what
-  // was published to it, with the cold run. `claimed_chunks`: of how many leading chunks a blob was ever claimed.
+  // was published to it, with the cold run. `claimed_chunks`: of how many leading chunks a blob is claimed.
   // False: something is wrong, and reported.
   bool check_resume(StandInEngine& engine, std::uint32_t matched_chunks, std::uint32_t claimed_chunks);
   // After one that failed or matched nothing: nothing may have been published to the engine.

@@ -166,7 +166,7 @@ constexpr auto kFaults = std::to_array<LegalFault>({
     {Call::pointer_attributes, FaultKind::before, kValue, "an error"},
 
     {Call::file_read, FaultKind::before, EIO, "I/O error"},
-    {Call::file_read, FaultKind::part, 0, "short read"},
+    {Call::file_read, FaultKind::part, 0, "short read, or a damaged one"},
     {Call::file_read, FaultKind::late, 0, "slow"},
 
     {Call::file_write, FaultKind::before, ENOSPC, "no space"},

@@ -366,9 +366,11 @@ void TraceAuthor::play_restart() {
   const Id step = trace_.restart();
   forget_sessions();
   if (profile_.faults && one_in(4)) {
-    if (one_in(2))
-      fault(step, Call::file_read, 0, FaultKind::part, 0, rng_.below(1 << 16));
-    else
+    if (one_in(2)) {
+      const bool damaged = one_in(2);
+      const std::uint64_t draw = rng_.below(1 << 16);
+      fault(step, Call::file_read, 0, FaultKind::part, 0, damaged ? (1 + draw % 64) * kDamagedRead : draw);
+    } else
       any_fault(step, Call::file_read, 0);
   }
   const Path path = known_path();
@@ -422,8 +424,11 @@ void TraceAuthor::play_death() {
 void TraceAuthor::play_mistaken_layout() {
   const Path path = known_path();
   Geometry mistaken = geometry_of(path);
-  for (std::uint32_t& bytes : mistaken.kv_token_bytes) bytes += 16;
-  if (mistaken.latent_bytes > 0 && one_in(2)) mistaken.latent_bytes += 16;
+  const bool latents = mistaken.latent_bytes > 0 && one_in(2);
+  if (latents) mistaken.latent_bytes += 16;
+  if (!latents || one_in(2)) {
+    for (std::uint32_t& bytes : mistaken.kv_token_bytes) bytes += 16;
+  }
   const std::uint32_t geometry = trace_.geometry(mistaken);
   const Id session =
       trace_.open_mistaken({.world = path.world, .geometry = geometry, .actions = path.actions}, path.geometry);

@@ -6,6 +6,23 @@
 #include "injector_impl.hpp"
 
 namespace holdfast::sim {
+namespace {
+
+// False when there is no digit in the first line.
+bool damage(std::string& bytes, std::uint64_t number) {
+  constexpr std::string_view kDigits = "0123456789";
+  const std::size_t line = std::min(bytes.find('\n'), bytes.size());
+  std::vector<std::size_t> digits;
+  for (std::size_t at = 0; at < line; ++at) {
+    if (kDigits.find(bytes[at]) != std::string_view::npos) digits.push_back(at);
+  }
+  if (digits.empty()) return false;
+  char& digit = bytes[digits[number % digits.size()]];
+  digit = kDigits[(kDigits.find(digit) + 1) % kDigits.size()];
+  return true;
+}
+
+}  // namespace
 
 struct Injector::Impl::Files final : FileBackend {
   Impl& injector;
@@ -32,8 +49,9 @@ struct Injector::Impl::Files final : FileBackend {
       injector.fire_lie(*std::exchange(injector.due_lie, nullptr));
       return answer;
     }
-    if (arrival.fault != nullptr && answer && !answer->empty()) {  // a short read
-      answer->resize(arrival.fault->arg % answer->size());
+    if (arrival.fault != nullptr && answer && !answer->empty()) {
+      const std::uint64_t arg = arrival.fault->arg;
+      if (arg < kDamagedRead || !damage(*answer, arg / kDamagedRead)) answer->resize(arg % answer->size());
       injector.fire(*arrival.fault, Origin::core, 0, path);
     }
     injector.leave(arrival);

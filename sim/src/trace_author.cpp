@@ -73,6 +73,25 @@ TraceAuthor::TraceAuthor(std::uint64_t seed, const Profile& profile)
   trace_.trace().seed = seed;
 }
 
+Geometry TraceAuthor::twin_of(Geometry twin) {
+  switch (rng_.below(4)) {
+    case 0:  // frames of as many bytes, cut otherwise
+      for (std::uint32_t& bytes : twin.kv_token_bytes) bytes = twin.frame_tokens == 1 ? bytes / 2 : bytes * 2;
+      twin.frame_tokens = twin.frame_tokens == 1 ? 2 : 1;
+      break;
+    case 1:
+      std::ranges::rotate(twin.kv_token_bytes, twin.kv_token_bytes.begin() + 1);
+      break;
+    case 2:
+      twin.latent_bytes = twin.latent_bytes == 0 ? 64 : 0;
+      break;
+    default:
+      ++twin.n_layers;
+      break;
+  }
+  return twin;
+}
+
 void TraceAuthor::begin() {
   Trace& trace = trace_.trace();
   trace.in_memory_store = chance(profile_.in_memory_store);
@@ -100,8 +119,13 @@ void TraceAuthor::begin() {
     if (one_in(6)) geometry.break_even_k = 2;
     Path path;
     path.world = 1;
+    if (i > 0 && one_in(2)) {
+      // The same world and actions in a layout that differs in one thing: nothing is shared.
+      path.actions = paths_.front().actions;
+      geometry = twin_of(geometry_of(paths_.front()));
+    }
     path.geometry = trace_.geometry(geometry);
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) path.actions.push_back(fresh_action());
+    for (std::uint32_t chunk = path.chunks(); chunk < chunks; ++chunk) path.actions.push_back(fresh_action());
     paths_.push_back(path);
     if (one_in(4)) {
       path.world = 2;

@@ -75,6 +75,9 @@ class TraceAuthor {
   // The client is a new one: its sessions are gone.
   void forget_sessions();
 
+  // One thing that a layout's bytes depend on is another.
+  Geometry twin_of(Geometry twin);
+
   // ---- Calls of a step, as far as they can be foreseen. Each is numbered within its step.
   [[nodiscard]] const Geometry& geometry_of(const Path& path) { return trace_.trace().geometries[path.geometry]; }
   [[nodiscard]] std::uint32_t latent_puts(const Path& path) { return geometry_of(path).latent_bytes > 0 ? 1 : 0; }

@@ -64,6 +64,10 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
+// `arg` of a part of file_read: below this the file's length, modulo its own; from it on the file is whole, but in its
+// first line the digit number arg / kDamagedRead is another one.
+inline constexpr std::uint64_t kDamagedRead = 1ULL << 32;
+
 // At the `nth` (from 0) `call` within the step.
 struct FaultPoint {
   std::uint32_t step = 0;

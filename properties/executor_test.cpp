@@ -26,7 +26,13 @@ struct Bugs {
   bool restores_other_bytes = false;
   bool skips_syncs = false;
   bool claims_after_a_refused_snapshot = false;
+  bool serves_what_it_withdrew = false;
+  bool resumes_whole_paths_only = false;
+  bool stores_nothing_evicted_again = false;
+  bool makes_no_room = false;
 };
+
+constexpr std::uint64_t kMuch = 1 << 20;
 
 std::byte* at(std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); }
 
@@ -83,6 +89,7 @@ class PlainStore final : public SystemUnderTest {
            ready_.contains(name_of(session, outcome.matched_chunks))) {
       ++outcome.matched_chunks;
     }
+    if (bugs_.resumes_whole_paths_only && outcome.matched_chunks < session.spec.actions.size()) return {};
     if (outcome.matched_chunks == 0) return outcome;
     const std::uint32_t chunks = outcome.matched_chunks;
     ColdRing ring;
@@ -121,6 +128,9 @@ class PlainStore final : public SystemUnderTest {
     const Geometry& geometry = session.spec.geometry;
     const std::string name = name_of(session, session.next++);
     if (ready_.contains(name)) return IngestOutcome{IngestResult::already_ready, IngestResult::already_ready, {}};
+    if (evicted_.contains(name) && bugs_.stores_nothing_evicted_again) {
+      return IngestOutcome{IngestResult::elsewhere, IngestResult::already_ready, {}};
+    }
     if (bugs_.refuses_late_puts && ports_.clock.now_ns() > kMinute) return IngestOutcome{};
     HostMemory::Value value;
     value.n_layers = geometry.n_layers;
@@ -146,7 +156,9 @@ class PlainStore final : public SystemUnderTest {
   void unhold(std::uint32_t) override {}
   Result<EvictOutcome> evict(SessionId id, std::uint32_t depth) override {
     const std::string name = name_of(sessions_.at(id), depth);
-    if (ready_.erase(name) == 0) return EvictOutcome{};
+    if (!ready_.contains(name)) return EvictOutcome{};
+    if (!bugs_.serves_what_it_withdrew) ready_.erase(name);
+    evicted_[name] = true;
     claims_.on_withdrawal(Claim::kv, name + ":kv");
     return EvictOutcome{true, host_.values.at(name).bytes, {}};
   }
@@ -175,6 +187,7 @@ class PlainStore final : public SystemUnderTest {
     Inspection inspection;
     inspection.ready_blobs = ready_.size();
     inspection.references = bugs_.keeps_a_reference ? 1 : 0;
+    if (bugs_.makes_no_room) inspection.accounted_bytes = kMuch;
     return inspection;
   }
 
@@ -204,6 +217,7 @@ class PlainStore final : public SystemUnderTest {
   HostMemory& host_;
   std::map<SessionId, Session> sessions_;
   std::map<std::string, bool> ready_;
+  std::map<std::string, bool> evicted_;
 };
 
 class ExecutorTest : public testing::Test {
@@ -379,6 +393,37 @@ TEST_F(ExecutorTest, WhatIsLeftAfterTheDrainBreaksTheBaseline) {
   play({"0"});
   expect_only(run({.keeps_a_reference = true}), {Invariant::quiescent_baseline});
   expect_only(run({.refuses_late_puts = true}), {Invariant::quiescent_baseline});
+}
+
+TEST_F(ExecutorTest, APathThatCannotBeResumedAgainBreaksTheBaseline) {
+  play({"0", "1"});
+  expect_only(run({.resumes_whole_paths_only = true}), {Invariant::quiescent_baseline});
+}
+
+TEST_F(ExecutorTest, AChunkThatCannotBeStoredAgainBreaksTheBaseline) {
+  const std::uint32_t session = open({"0", "1"});
+  add(StepKind::generate, session);
+  add(StepKind::evict, session);
+  expect_held(run());
+  expect_only(run({.stores_nothing_evicted_again = true}), {Invariant::quiescent_baseline});
+}
+
+TEST_F(ExecutorTest, NoRoomAlthoughNothingIsInUseBreaksTheBaseline) {
+  trace_.capacity_bytes = kMuch;
+  play({"0"});
+  expect_held(run());
+  expect_only(run({.makes_no_room = true}), {Invariant::quiescent_baseline});
+}
+
+TEST_F(ExecutorTest, AResumeOfWhatWasWithdrawnBreaksWholeWindow) {
+  const std::uint32_t session = open({"0", "1", "2"});
+  for (int i = 0; i < 3; ++i) add(StepKind::generate, session);
+  add(StepKind::evict, session);
+  add(StepKind::resume, open({"0", "1", "2"}));
+  expect_held(run());
+  const RunResult result = run({.serves_what_it_withdrew = true});
+  EXPECT_TRUE(std::any_of(result.violations.begin(), result.violations.end(),
+                          [](const Violation& violation) { return violation.invariant == Invariant::whole_window; }));
 }
 
 TEST_F(ExecutorTest, ARestartResumesWhatTheSnapshotKnew) {

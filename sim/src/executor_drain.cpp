@@ -226,6 +226,7 @@ void Executor::Impl::check_path_again() {
   context.verdicts.checked(Invariant::quiescent_baseline);
   const RunResult before = totals();
   const MarkCounts marks = context.marks;
+  const std::size_t outputs = result.frame_hashes.size();
   const Geometry& geometry = trace->geometries[step->geometry];
   clean_step = *step;
   clean_step.actions.emplace_back(kUnwrittenAction);
@@ -238,6 +239,8 @@ void Executor::Impl::check_path_again() {
   }
   set_totals(before);
   context.marks = marks;
+  result.frame_hashes.resize(outputs);
+  result.session_chunks_hit.resize(outputs);
   if (again.no_room || again.why.empty()) return;
   context.violate(Invariant::quiescent_baseline, {},
                   "after the drain a path of the trace, that of step " + std::to_string(step->id) +

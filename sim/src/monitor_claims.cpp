@@ -231,7 +231,21 @@ void Monitor::Impl::removing(std::uint32_t key, std::string_view key_name) {
   const auto which = static_cast<std::size_t>(record.claim);
   const bool claimed = (node.claims & bit_of(record.claim)) != 0;
   const bool being_evicted = node.withdrawn_operation[which] == operation.ordinal && operation.may_evict(record.node);
-  if (!claimed && !being_evicted) return;  // a leftover
+  if (!claimed && !being_evicted) {
+    // A leftover; or a blob whose eviction failed before, and which is a victim again only when its keys are decided.
+    const bool in_doubt = record.removal_not_found && claims.unknown(record, segments.epoch()) &&
+                          record.unknown_operation != operation.ordinal &&
+                          record.unknown_operation > last_of_earlier_client &&
+                          now() < record.last_commit_ns + kSettleBound;
+    if (!in_doubt || !operation.may_evict(record.node)) return;
+    context.verdicts.checked(Invariant::pinned_stays);
+    violate(
+        Invariant::pinned_stays, Call::remove,
+        fmt::format("{} evicts {} again at {} ns, but {} is unsettled: its removal found nothing within {} s of its "
+                    "last commit",
+                    name_of(operation.kind), name(node), now(), key_name, kSettleBound / kSecond));
+    return;
+  }
   if (claimed) operation.removed.push_back({record.node, record.claim});
   context.verdicts.checked(Invariant::pinned_stays);
   // Its withdrawal has told already.

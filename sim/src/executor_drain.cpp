@@ -140,7 +140,8 @@ void Executor::Impl::check_clean_cycle() {
     if (need <= trace->capacity_bytes && book.blobs() > 0) {
       context.violate(Invariant::quiescent_baseline, {},
                       "after the drain nothing is in use, but no room can be made while there are " +
-                          std::to_string(book.blobs()) + " blobs");
+                          std::to_string(book.blobs()) + " blobs",
+                      "no room");
     }
     return;
   }
@@ -222,7 +223,8 @@ const Step* Executor::Impl::path_to_try() {
 // Whatever happened to it, now that all has settled: each of its chunks is stored, and what is stored is resumed.
 void Executor::Impl::check_path_again() {
   const Step* step = path_to_try();
-  if (step == nullptr) return;
+  // After a lie anything may be in the way.
+  if (step == nullptr || hostile) return;
   context.verdicts.checked(Invariant::quiescent_baseline);
   const RunResult before = totals();
   const MarkCounts marks = context.marks;
@@ -244,7 +246,8 @@ void Executor::Impl::check_path_again() {
   if (again.no_room || again.why.empty()) return;
   context.violate(Invariant::quiescent_baseline, {},
                   "after the drain a path of the trace, that of step " + std::to_string(step->id) +
-                      ", cannot be stored and resumed: " + again.why);
+                      ", cannot be stored and resumed: " + again.why,
+                  "a path of the trace");
 }
 
 Executor::Impl::PathAgain Executor::Impl::path_again(SessionId id, const Geometry& geometry) {

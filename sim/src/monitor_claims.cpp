@@ -243,7 +243,8 @@ void Monitor::Impl::removing(std::uint32_t key, std::string_view key_name) {
         Invariant::pinned_stays, Call::remove,
         fmt::format("{} evicts {} again at {} ns, but {} is unsettled: its removal found nothing within {} s of its "
                     "last commit",
-                    name_of(operation.kind), name(node), now(), key_name, kSettleBound / kSecond));
+                    name_of(operation.kind), name(node), now(), key_name, kSettleBound / kSecond),
+        "a removal in doubt");
     return;
   }
   if (claimed) operation.removed.push_back({record.node, record.claim});

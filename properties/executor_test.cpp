@@ -402,8 +402,9 @@ TEST_F(ExecutorTest, APathThatCannotBeResumedAgainBreaksTheBaseline) {
 
 TEST_F(ExecutorTest, AChunkThatCannotBeStoredAgainBreaksTheBaseline) {
   const std::uint32_t session = open({"0", "1"});
-  add(StepKind::generate, session);
+  for (int i = 0; i < 2; ++i) add(StepKind::generate, session);
   add(StepKind::evict, session);
+  trace_.steps.back().depth = 1;
   expect_held(run());
   expect_only(run({.stores_nothing_evicted_again = true}), {Invariant::quiescent_baseline});
 }
@@ -419,6 +420,7 @@ TEST_F(ExecutorTest, AResumeOfWhatWasWithdrawnBreaksWholeWindow) {
   const std::uint32_t session = open({"0", "1", "2"});
   for (int i = 0; i < 3; ++i) add(StepKind::generate, session);
   add(StepKind::evict, session);
+  trace_.steps.back().depth = 1;
   add(StepKind::resume, open({"0", "1", "2"}));
   expect_held(run());
   const RunResult result = run({.serves_what_it_withdrew = true});
@@ -515,6 +517,18 @@ TEST_F(ExecutorTest, AMistakeThatNoRecordCouldTellIsSkipped) {
   open({"0"});
   trace_.steps.back().declared_geometry = 2;
   const RunResult result = run();
+  EXPECT_EQ(result.steps_skipped, 1U);
+}
+
+TEST_F(ExecutorTest, AMistakeThatItsBlobsWouldNotTellMayReadButNotWrite) {
+  trace_.geometries.push_back(trace_.geometries[0]);
+  trace_.geometries[1].latent_bytes += 16;
+  const std::uint32_t session = open({"0"});
+  trace_.steps.back().geometry = 1;
+  add(StepKind::resume, session);
+  add(StepKind::generate, session);
+  const RunResult result = run();
+  expect_held(result);
   EXPECT_EQ(result.steps_skipped, 1U);
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <set>
@@ -64,6 +65,26 @@ TEST(Generator, TheCalmProfileHasNeitherFaultsNorEvents) {
       ASSERT_EQ(step.declared_geometry, step.geometry) << seed;
     }
   }
+}
+
+TEST(Generator, LayoutsMeetTheirTwinsOnTheSamePath) {
+  int twins = 0;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    const Trace trace = generate(seed, *profile_named("default"));
+    const auto opens = [&](std::uint32_t geometry, const std::vector<std::string>& actions) {
+      return std::ranges::any_of(trace.steps, [&](const Step& step) {
+        return step.kind == StepKind::open && step.geometry == geometry && step.declared_geometry == geometry &&
+               step.actions == actions;
+      });
+    };
+    for (const Step& step : trace.steps) {
+      if (step.kind != StepKind::open || step.geometry != 0) continue;
+      if (trace.geometries.size() < 2 || !opens(1, step.actions)) continue;
+      ++twins;
+      break;
+    }
+  }
+  EXPECT_GT(twins, 10);
 }
 
 TEST(Generator, TheDefaultProfileMakesStepsFaultsAndChoicesOfEveryKind) {

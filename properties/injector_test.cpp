@@ -511,6 +511,17 @@ TEST_F(InjectorTest, ADeadClientsCallsHaveNoEffectUntilANewOneBegins) {
   EXPECT_TRUE(calls().remove("a"));
 }
 
+TEST_F(InjectorTest, ADamagedReadHasAnotherDigitInItsFirstLine) {
+  ASSERT_TRUE(injector.files().write("f", "a1b9\n5"));
+  inject({{.call = Call::file_read, .kind = FaultKind::part, .arg = 2 * kDamagedRead}});
+  EXPECT_EQ(injector.files().read("f", 10).value(), "a2b9\n5");
+  inject({{.call = Call::file_read, .kind = FaultKind::part, .arg = 3 * kDamagedRead}});
+  EXPECT_EQ(injector.files().read("f", 10).value(), "a1b0\n5");
+  ASSERT_TRUE(injector.files().write("f", "ab\n5"));
+  inject({{.call = Call::file_read, .kind = FaultKind::part, .arg = kDamagedRead + 3}});
+  EXPECT_EQ(injector.files().read("f", 10).value(), "ab\n") << "without a digit it is a short read";
+}
+
 TEST_F(InjectorTest, DeathLeavesFilesOldNewOrTorn) {
   inject({{.call = Call::file_write, .kind = FaultKind::death, .arg = 2}});
   EXPECT_FALSE(injector.files().write("f", "abc"));

@@ -122,6 +122,7 @@ void TraceAuthor::begin() {
     if (i > 0 && one_in(2)) {
       // The same world and actions in a layout that differs in one thing: nothing is shared.
       path.actions = paths_.front().actions;
+      chunks = path.chunks();
       geometry = twin_of(geometry_of(paths_.front()));
     }
     path.geometry = trace_.geometry(geometry);

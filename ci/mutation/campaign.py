@@ -123,7 +123,7 @@ class Program:
         """The exit status, and the invariants that the trace violates."""
         ended = run([self.path, "replay", trace, "--hang-limit", f"{HANG_LIMIT_S}s",
                      *(word for name in disabled for word in ("--disable", name))])
-        rows = re.findall(r"^([a-z-]+) +[\d,]+ +([\d,]+)$", ended.text, re.MULTILINE)
+        rows = re.findall(r"^([a-z-]+) +[\d,]+ +([\d,]+)(?:  [A-Za-z ]+)?$", ended.text, re.MULTILINE)
         return ended.status, [name for name, count in rows if count != "0"]
 
     def shrunk_steps(self, trace):

@@ -7,6 +7,7 @@ namespace {
 using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -141,13 +142,15 @@ TEST_F(MonitorTest, AbortAndReleaseUnderCopiesAreSeen) {
   ASSERT_TRUE(fluxon().put_abort(plan));
   EXPECT_THAT(violated(), Contains("abort-after-sync"));
   EXPECT_THAT(violated(), Not(Contains("sync-before-commit")));
+  EXPECT_THAT(message(), AllOf(HasSubstr("put plan 1"), HasSubstr("no successful wait"))) << "the tap would tell, too";
   context.verdicts.reset();
   ASSERT_TRUE(cuda().stream_synchronize(stream));
   put_and_route({"b"});
   const PlanPtr views = read({"b"});
   submit(copies_of(views, 1, kIn), kIn);
   ASSERT_TRUE(fluxon().release_views(views));
-  EXPECT_THAT(violated(), Contains("abort-after-sync"));
+  EXPECT_THAT(context.verdicts.violations(),
+              Contains(Field(&Violation::message, AllOf(HasSubstr("read plan"), HasSubstr("no successful wait")))));
 }
 
 TEST_F(MonitorTest, ALaterSuccessfulWaitPermitsTheAbort) {
@@ -193,6 +196,7 @@ TEST_F(MonitorTest, UnregisteringUnderACopyAnywhereInTheMappingIsSeen) {
   ASSERT_TRUE(copy_out(plan, 1));
   ASSERT_TRUE(cuda().host_unregister(owner.segment().write_ptr));
   EXPECT_THAT(violated(), Contains("abort-after-sync"));
+  EXPECT_THAT(message(), AllOf(HasSubstr("batch 1"), HasSubstr("registration 1")));
 }
 
 TEST_F(MonitorTest, UnregisteringTheOtherMappingIsFine) {

@@ -98,6 +98,7 @@ class FailureShrinker {
     target_ = *first->failure;
     limit_ns_ = std::max(options_.hang_limit_ns, kSlowerMax * first->worked_ns);
     if (target_.kind == FailureKind::hang) limit_ns_ = options_.hang_limit_ns;
+    // A child that finds the time over says so at once.
     while (stopped_.empty() && shrinker_.proposal() != nullptr) {
       if (auto status = run_child(); !status) return status.error();
     }
@@ -177,56 +178,50 @@ class FailureShrinker {
 
   // One child, as long as it lives. What it says is done here as well; the run that it dies of is decided here.
   Status run_child() {
-    auto child = ForkedChild::start([&](ForkedChild::Link& link) { try_all(link); });
-    if (!child) return child.error();
-    HangWatch watch(**child, limit_ns_);
-    std::string bytes;
-    for (;;) {
-      const ForkedChild::Heard heard = (*child)->listen(bytes, kListenNs);
-      bool over = false;
-      std::optional<std::string> endless;
-      for (std::size_t i = 0; i < bytes.size() && !over && !endless; ++i) {
-        over = bytes[i] == kOver;
-        if (over) break;
-        if (shrinker_.proposal() == nullptr) return harness_failure("a child ran what it was not told to");
-        if (bytes[i] == kEndless) {
-          endless = bytes.substr(i + 1);
-        } else {
-          shrinker_.decide(bytes[i] == kFails);
-        }
-      }
-      bytes.clear();
-      if (endless) {
-        shrinker_.decide(hang_of(*endless) == target_);
-        break;
-      }
+    auto started = ForkedChild::start([&](ForkedChild::Link& link) { try_all(link); });
+    if (!started) return started.error();
+    ForkedChild& child = **started;
+    HangWatch watch(child, limit_ns_);
+    while (stopped_.empty()) {
+      std::string bytes;
+      const ForkedChild::Heard heard = child.listen(bytes, kListenNs);
+      const auto said = follow(bytes);
+      if (!said) return said.error();
       tell(false);
-      if (over) {
-        if (shrinker_.proposal() != nullptr) out_of_time();
-        return {};
-      }
-      if (signals_.arrived()) {
+      if (*said == Said::endless || shrinker_.proposal() == nullptr) return {};
+      if (*said == Said::over) {
+        stopped_ = fmt::format("the time of {} was over", seconds_text(options_.time_budget_ns));
+      } else if (signals_.arrived()) {
         stopped_ = kShrinkInterrupted;
-        return {};
-      }
-      if (heard == ForkedChild::Heard::bytes) {
+      } else if (heard == ForkedChild::Heard::bytes) {
         watch.heard();
-      } else if (shrinker_.proposal() == nullptr) {
-        return {};  // its last run was the last one to try
       } else if (heard == ForkedChild::Heard::end) {
-        shrinker_.decide(crash_of((*child)->bury(false)) == target_);
-        break;
+        decide_on_death(crash_of(child.bury(false)));
+        return {};
       } else if (watch.hangs()) {
-        static_cast<void>((*child)->bury(true));
-        shrinker_.decide(hang_of({}) == target_);
-        break;
+        static_cast<void>(child.bury(true));
+        decide_on_death(hang_of({}));
+        return {};
       }
     }
-    if (shrinker_.proposal() != nullptr && time_is_over()) out_of_time();
     return {};
   }
 
-  void out_of_time() { stopped_ = fmt::format("the time of {} was over", seconds_text(options_.time_budget_ns)); }
+  enum class Said : std::uint8_t { results, endless, over };
+  Result<Said> follow(std::string_view bytes) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      if (bytes[i] == kOver) return Said::over;
+      if (shrinker_.proposal() == nullptr) return harness_failure("a child ran what it was not told to");
+      if (bytes[i] == kEndless) {
+        decide_on_death(hang_of(std::string(bytes.substr(i + 1))));
+        return Said::endless;
+      }
+      shrinker_.decide(bytes[i] == kFails);
+    }
+    return Said::results;
+  }
+
+  void decide_on_death(const FailureTarget& death) { shrinker_.decide(death == target_); }
 
   void tell(bool last) {
     const Nanos now = now_ns();

@@ -163,12 +163,12 @@ class PlainStore final : public SystemUnderTest {
     return EvictOutcome{true, host_.values.at(name).bytes, {}};
   }
   Result<EvictOutcome> make_room(std::uint64_t) override { return EvictOutcome{}; }
-  Status warm_up() override {
+  Result<std::vector<Error>> warm_up() override {
     const Result<PointerAttributes> attributes = ports_.cuda.pointer_attributes(4096);
     if (!attributes && !bugs_.swallows_errors) {
       return make_error(Errc::registration_failed, "warm_up", "", attributes.error());
     }
-    return {};
+    return std::vector<Error>();
   }
   PumpOutcome pump() override { return {}; }
   Status snapshot() override {

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 namespace holdfast::sim {
 namespace {
@@ -26,11 +29,11 @@ std::uint64_t digest_of_seed(std::uint64_t seed, std::string_view profile) {
 
 // Whoever changes the generator on purpose changes these, and tells that old seeds now mean other traces.
 TEST(Generator, ASeedIsTheSameTraceOnEveryMachine) {
-  EXPECT_EQ(digest_of_seed(0, "default"), 3366892361639106196U);
-  EXPECT_EQ(digest_of_seed(17, "default"), 13618689349736616342U);
-  EXPECT_EQ(digest_of_seed(~0ULL, "default"), 5883169519099836347U);
-  EXPECT_EQ(digest_of_seed(17, "calm"), 10341043534034219608U);
-  EXPECT_EQ(digest_of_seed(17, "faulty"), 10024797552432453100U);
+  EXPECT_EQ(digest_of_seed(0, "default"), 11129581265251815067U);
+  EXPECT_EQ(digest_of_seed(17, "default"), 9096367715840337030U);
+  EXPECT_EQ(digest_of_seed(~0ULL, "default"), 1587312666299813193U);
+  EXPECT_EQ(digest_of_seed(17, "calm"), 3510744968660793150U);
+  EXPECT_EQ(digest_of_seed(17, "faulty"), 14563525389708231301U);
 }
 
 TEST(Generator, TheSameSeedTwiceIsTheSameTrace) {
@@ -136,6 +139,162 @@ TEST(Generator, EveryKindOfRingIsDrawn) {
   }
   for (const int count : {full_length, exactly_full, just_rolled, deep_rolled, wide_sink, not_dividing})
     EXPECT_GT(count, 50);
+}
+
+using Site = std::tuple<Call, FaultKind, std::int32_t>;
+
+// In how many of the seeds each site has faults, and how many it has there.
+struct SiteCount {
+  int seeds = 0;
+  int faults = 0;
+};
+std::map<Site, SiteCount> sites_of(const Profile& profile, std::uint64_t seeds) {
+  std::map<Site, SiteCount> sites;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    std::map<Site, int> here;
+    const Trace trace = generate(seed, profile);
+    for (const FaultPoint& fault : trace.faults) ++here[{fault.call, fault.kind, fault.code}];
+    for (const auto& [site, faults] : here) {
+      ++sites[site].seeds;
+      sites[site].faults += faults;
+    }
+  }
+  return sites;
+}
+
+// Episodes without faults of their own.
+Profile quiet_episodes() {
+  Profile profile = *profile_named("default");
+  profile.weights = {1, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0};
+  profile.registration_trouble = {0, 1};
+  profile.sites.burst = {0, 1};
+  return profile;
+}
+
+TEST(GeneratorSites, ASiteIsOffInMostTracesAndFiresOftenWhereItIsOn) {
+  Profile profile = quiet_episodes();
+  constexpr int kSeeds = 2'000;
+  const std::map<Site, SiteCount> sites = sites_of(profile, kSeeds);
+  for (const Site& site :
+       {Site{Call::local_fast_put_start, FaultKind::lost, 7000}, Site{Call::copy_batch, FaultKind::part, 719},
+        Site{Call::get_transfer, FaultKind::part, 4000}, Site{Call::commit_wait, FaultKind::evict, 0}}) {
+    ASSERT_TRUE(sites.contains(site)) << name_of(std::get<0>(site));
+    const SiteCount& count = sites.at(site);
+    EXPECT_GT(count.seeds, kSeeds / 200) << name_of(std::get<0>(site));
+    EXPECT_LT(count.seeds, kSeeds / 10) << name_of(std::get<0>(site));
+    EXPECT_GT(count.faults, 2 * count.seeds) << name_of(std::get<0>(site));
+  }
+  profile.sites.eventful = {0, 1};
+  EXPECT_TRUE(sites_of(profile, 100).empty());
+}
+
+TEST(GeneratorSites, FaultsAreAlsoAtTheCallsOfPumpsEvictionsSnapshotsAndRestarts) {
+  std::map<std::pair<StepKind, Call>, int> faults;
+  for (std::uint64_t seed = 0; seed < 2'000; ++seed) {
+    const Trace trace = generate(seed, *profile_named("default"));
+    std::map<std::uint32_t, StepKind> kinds;
+    for (const Step& step : trace.steps) kinds[step.id] = step.kind;
+    for (const FaultPoint& fault : trace.faults) ++faults[{kinds.at(fault.step), fault.call}];
+  }
+  for (const auto& place :
+       {std::pair(StepKind::pump, Call::remove), std::pair(StepKind::pump, Call::put_abort),
+        std::pair(StepKind::make_room, Call::remove), std::pair(StepKind::evict, Call::remove),
+        std::pair(StepKind::snapshot, Call::file_remove), std::pair(StepKind::restart, Call::file_read),
+        std::pair(StepKind::warm_up, Call::host_unregister),
+        std::pair(StepKind::generate, Call::wait_local_segments_ready),
+        std::pair(StepKind::resume, Call::pointer_attributes)}) {
+    EXPECT_GT(faults[place], 10) << name_of(place.first) << ", " << name_of(place.second);
+  }
+}
+
+TEST(GeneratorSites, InABurstEveryCallToTheOwnerFailsForGood) {
+  Profile profile = quiet_episodes();
+  profile.sites.eventful = {0, 1};
+  profile.sites.burst = {1, 1};
+  int whole = 0;
+  int several_steps = 0;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    std::map<std::uint32_t, std::set<Call>> failing;
+    const Trace trace = generate(seed, profile);
+    for (const FaultPoint& fault : trace.faults) {
+      if (fault.persistent) failing[fault.step].insert(fault.call);
+    }
+    int steps = 0;
+    for (const auto& [step, calls] : failing) {
+      steps += calls.contains(Call::get_start) && calls.contains(Call::get_transfer) && calls.contains(Call::remove) &&
+                       calls.contains(Call::wait_local_segments_ready)
+                   ? 1
+                   : 0;
+    }
+    whole += steps > 0 ? 1 : 0;
+    several_steps += steps > 1 ? 1 : 0;
+  }
+  EXPECT_GT(whole, 50);
+  EXPECT_GT(several_steps, 25);
+}
+
+TEST(GeneratorSwarm, EachSeedLacksKindsOfStepsAndFaultsThatOthersHave) {
+  std::map<StepKind, int> seeds_with;
+  std::map<Call, int> seeds_failing;
+  std::map<FaultKind, int> seeds_of_kind;
+  constexpr int kSeeds = 1'000;
+  int without_faults = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Trace trace = generate(seed, *profile_named("swarm"));
+    std::set<StepKind> steps;
+    std::set<Call> calls;
+    std::set<FaultKind> kinds;
+    for (const Step& step : trace.steps) steps.insert(step.kind);
+    for (const FaultPoint& fault : trace.faults) {
+      calls.insert(fault.call);
+      kinds.insert(fault.kind);
+    }
+    without_faults += trace.faults.empty() ? 1 : 0;
+    for (const StepKind kind : steps) ++seeds_with[kind];
+    for (const Call call : calls) ++seeds_failing[call];
+    for (const FaultKind kind : kinds) ++seeds_of_kind[kind];
+  }
+  EXPECT_LT(without_faults, kSeeds / 3);
+  for (const StepKind kind : {StepKind::resume, StepKind::close, StepKind::evict, StepKind::hold, StepKind::make_room,
+                              StepKind::snapshot, StepKind::restart, StepKind::owner_restart, StepKind::pass_time,
+                              StepKind::store_evict, StepKind::warm_up, StepKind::pump}) {
+    EXPECT_GT(seeds_with[kind], kSeeds / 20) << name_of(kind);
+    EXPECT_LT(seeds_with[kind], kSeeds * 19 / 20) << name_of(kind);
+  }
+  for (const Call call : {Call::local_fast_put_start, Call::commit_wait, Call::get_start, Call::get_transfer,
+                          Call::remove, Call::copy_batch, Call::host_register, Call::file_write}) {
+    EXPECT_GT(seeds_failing[call], kSeeds / 50) << name_of(call);
+    EXPECT_LT(seeds_failing[call], kSeeds * 2 / 3) << name_of(call);
+  }
+  for (const FaultKind kind : {FaultKind::before, FaultKind::lost, FaultKind::part, FaultKind::late, FaultKind::gone,
+                               FaultKind::evict, FaultKind::time, FaultKind::death}) {
+    EXPECT_GT(seeds_of_kind[kind], kSeeds / 20) << name_of(kind);
+    EXPECT_LT(seeds_of_kind[kind], kSeeds * 9 / 10) << name_of(kind);
+  }
+}
+
+TEST(GeneratorSwarm, ASeedLeansHardTowardsSomeOfWhatIsLeft) {
+  int leaning = 0;
+  constexpr int kSeeds = 500;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    std::map<std::pair<Call, FaultKind>, int> counts;
+    const Trace trace = generate(seed, *profile_named("swarm"));
+    int most = 0;
+    for (const FaultPoint& fault : trace.faults) most = std::max(most, ++counts[{fault.call, fault.kind}]);
+    leaning += trace.faults.size() >= 4 && 2 * static_cast<std::size_t>(most) > trace.faults.size() ? 1 : 0;
+  }
+  EXPECT_GT(leaning, kSeeds / 20);
+}
+
+TEST(GeneratorSwarm, LargeValuesAreDrawnNowAndThen) {
+  int large = 0;
+  for (std::uint64_t seed = 0; seed < 2'000; ++seed) {
+    const Trace trace = generate(seed, *profile_named("default"));
+    const Geometry& g = trace.geometries.front();
+    large += std::uint64_t{g.kv_token_bytes.front()} * g.frame_tokens * g.frames_per_chunk >= kLargeValueBytes ? 1 : 0;
+  }
+  EXPECT_GT(large, 10);
+  EXPECT_LT(large, 100);
 }
 
 TEST(Generator, ProfilesAreFoundByName) {

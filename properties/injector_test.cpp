@@ -441,6 +441,16 @@ TEST_F(InjectorTest, AlreadyRegisteredMeansTheWholeRangeOrAPartOfIt) {
   }
 }
 
+// Two strangers with a half each would look like one with the whole, which nobody keeps.
+TEST_F(InjectorTest, NobodyAddsToWhatSomebodyHoldsOfARange) {
+  const std::uintptr_t own = arena.map_private(1 << 16);
+  inject({{.call = Call::host_register, .kind = FaultKind::before, .code = 712, .arg = 1},
+          {.call = Call::host_register, .nth = 1, .kind = FaultKind::before, .code = 712, .arg = 2}});
+  EXPECT_EQ(code_of(gpu().host_register(own, 1 << 16, HostAccess::read_write)), 712);
+  EXPECT_EQ(code_of(gpu().host_register(own, 1 << 16, HostAccess::read_write)), 712);
+  EXPECT_EQ(gpu().pointer_attributes(own + (1 << 16) - 1)->kind, MemoryKind::unregistered_host);
+}
+
 TEST_F(InjectorTest, AQueryMaySayNotReadyForLong) {
   inject({{.call = Call::event_query, .kind = FaultKind::late, .persistent = true}});
   const EventRef event = gpu().event_create().value();

@@ -392,61 +392,21 @@ class Campaign {
       Outcome outcome = std::move(next->second);
       outcomes_.erase(next);
       const std::uint64_t seed = frontier_++;
-      ++result_.seeds_run;
       const std::size_t failures_before = result_.failures.size();
-      if (outcome.failure) result_.failures.push_back(std::move(*outcome.failure));
-      if (outcome.result) add(std::move(*outcome.result));
+      if (outcome.failure) {
+        ++result_.seeds_run;
+        result_.failures.push_back(std::move(*outcome.failure));
+      }
+      if (outcome.result) {
+        if (options_.on_result) options_.on_result(*outcome.result);
+        merge(result_, result_of(std::move(*outcome.result), options_.keep_results));
+      }
       if (result_.failures.size() > failures_before) ++failed_seeds_;
-      if (result_.diverged > 0) {
-        stop_at(seed, fmt::format("seed {} went another way when it was run again", seed));
-      } else if (options_.failed_seeds_max > 0 && failed_seeds_ >= options_.failed_seeds_max) {
-        stop_at(seed, fmt::format("{} seeds failed; --keep-going runs them all", failed_seeds_));
-      } else if (options_.stop_at && result_.violated[static_cast<std::size_t>(*options_.stop_at)] > 0) {
-        stop_at(seed, fmt::format("{} was violated, as --stop-at asks", name_of(*options_.stop_at)));
-      }
+      std::string why = why_to_stop(options_, result_, failed_seeds_);
+      if (why.empty()) continue;
+      over_ = true;
+      if (seed < options_.seeds.last) result_.stopped = std::move(why);
     }
-  }
-
-  void stop_at(std::uint64_t seed, std::string why) {
-    over_ = true;
-    if (seed < options_.seeds.last) result_.stopped = std::move(why);
-  }
-
-  void add(SeedResult seed) {
-    if (options_.on_result) options_.on_result(seed);
-    RunResult& run = seed.run;
-    for (std::size_t i = 0; i < kInvariantCount; ++i) result_.checked[i] += run.checked[i];
-    for (const Violation& violation : run.violations) ++result_.violated[static_cast<std::size_t>(violation.invariant)];
-    for (std::size_t i = 0; i < kMarkCount; ++i) result_.marks.counts[i] += run.marks.counts[i];
-    for (std::size_t call = 0; call < kCallCount; ++call) {
-      for (std::size_t kind = 0; kind < kFaultKindCount; ++kind) {
-        result_.faults.fired[call][kind] += run.faults.fired[call][kind];
-      }
-    }
-    for (std::size_t i = 0; i < kLegalCellCount; ++i) result_.faults.cells[i] += run.faults.cells[i];
-    result_.faults.total += run.faults.total;
-    result_.log_hash += (run.log_hash ^ seed.seed * 0x9E37'79B9'7F4A'7C15ULL) * 0xD6E8'FEB8'6659'FD93ULL;
-    result_.log_events += run.log_events;
-    result_.runtime_calls += run.runtime_calls;
-    result_.steps += run.steps;
-    result_.steps_skipped += run.steps_skipped;
-    result_.virtual_ns += run.virtual_ns;
-    result_.chunks_hit += run.chunks_hit;
-    result_.chunks_generated += run.chunks_generated;
-    result_.evictions += run.evictions;
-    result_.bytes_to_host += run.bytes_to_host;
-    result_.bytes_to_device += run.bytes_to_device;
-    result_.exempt_keys += run.exempt_keys;
-    result_.peak_rss_bytes = std::max(result_.peak_rss_bytes, seed.peak_rss_bytes);
-    if (!run.violations.empty()) {
-      result_.failures.push_back({seed.seed, FailureKind::violation, run.violations, {}, true});
-    }
-    if (seed.rechecked) ++result_.rechecked;
-    if (!seed.divergence.empty()) {
-      ++result_.diverged;
-      result_.failures.push_back({seed.seed, FailureKind::divergence, {}, seed.divergence, true});
-    }
-    if (options_.keep_results) result_.results.push_back(std::move(seed));
   }
 
   void report_progress(bool last) {
@@ -478,20 +438,6 @@ class Campaign {
 };
 
 }  // namespace
-
-std::string_view name_of(FailureKind kind) {
-  switch (kind) {
-    case FailureKind::violation:
-      return "violation";
-    case FailureKind::crash:
-      return "crash";
-    case FailureKind::hang:
-      return "hang";
-    case FailureKind::divergence:
-      break;
-  }
-  return "divergence";
-}
 
 Result<CampaignResult> run_campaign(const CampaignOptions& options, const SystemFactory& factory,
                                     const TraceSource& source, const ProgressSink& progress) {

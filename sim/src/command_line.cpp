@@ -223,6 +223,11 @@ Result<Trace> trace_of(const Arguments& arguments, std::string_view command) {
     return refusal("--profile", fmt::format("there is no profile '{}'{} (holdfast list profiles)", printable(name),
                                             did_you_mean(name, names)));
   }
+  if (profile->coverage_guided) {
+    return refusal("--seed", fmt::format("is not enough: a seed of {} depends on what the seeds before it reached; "
+                                         "replay the trace that it left behind",
+                                         name));
+  }
   return generate(*seed, *profile);
 }
 
@@ -233,16 +238,22 @@ Status prepare_output(const std::string& out) {
   return {};
 }
 
-Status carry_out(const CampaignJob& job, Report& report) {
+Status carry_out(const CampaignJob& asked, Report& report) {
+  CampaignJob job = asked;
   Progress progress(stderr, progress_style(stderr, job.quiet));
   CampaignOptions options = job.options;
   options.fresh_program = {"/proc/self/exe", std::string(kFreshProcessCommand)};
-  auto result = run_campaign(options, make_production_system, job.source,
-                             [&](const CampaignProgress& now) { progress.update(now); });
+  const ProgressSink sink = [&](const CampaignProgress& now) { progress.update(now); };
+  auto result =
+      job.campaign ? job.campaign(options, sink) : run_campaign(options, make_production_system, job.source, sink);
   progress.finish();
   if (!result) return result.error();
   report.result = std::move(*result);
 
+  if (job.out.empty() && !job.traces_otherwise.empty() && !report.result.failures.empty()) {
+    job.out = job.traces_otherwise;
+    if (auto status = make_directory(job.out + "/failures"); !status) return status;
+  }
   FailureTraces traces;
   if (!job.out.empty()) {
     FailureTracesOptions traces_options;

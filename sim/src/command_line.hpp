@@ -101,6 +101,10 @@ struct CampaignJob {
   std::string out;
   bool quiet = false;
   Nanos shrink_budget_ns = 0;  // real time in which the traces of failures are shrunk; 0 = they are not
+  // Runs the campaign; when empty, run_campaign does, over `source`.
+  std::function<Result<CampaignResult>(const CampaignOptions&, const ProgressSink&)> campaign;
+  // Where the traces of failures go without `out`; empty = nowhere, since a seed tells its trace.
+  std::string traces_otherwise;
   // The command that runs one seed again when there is no trace file.
   std::function<std::string(std::uint64_t seed)> replay_words;
 };

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <thread>
 
 #include "command_line.hpp"
 #include "holdfast/sim/abcd_gate.hpp"
+#include "holdfast/sim/coverage.hpp"
 #include "holdfast/sim/files.hpp"
 #include "holdfast/sim/generator.hpp"
 #include "holdfast/sim/scenarios.hpp"
@@ -19,6 +21,7 @@ using Kind = OptionSpec::Kind;
 
 constexpr std::uint64_t kSeedsDefault = 1000;
 constexpr std::uint64_t kSeedsOfABudget = 1'000'000'000'000;  // more than any budget lets run
+constexpr const char* kTracesOfCoverage = "holdfast-failures";
 
 CommandSpec spec() {
   CommandSpec spec;
@@ -34,7 +37,9 @@ CommandSpec spec() {
   spec.options = {
       {"seeds", Kind::value, "A-B", "seeds A to B, or N for 1-N (default 1-1000; with --time-budget alone, all)"},
       {"time-budget", Kind::value, "TIME", "begin no more seeds after this real time, like 10m"},
-      {"profile", Kind::value, "NAME", "what traces look like (default 'default'; holdfast list profiles)"},
+      {"profile", Kind::value, "NAME",
+       "what traces look like (default 'default'; holdfast list profiles). Of 'coverage' a seed depends on those "
+       "before it: failures leave their traces in DIR, or in holdfast-failures, and each shard begins anew"},
       {"scenario", Kind::value, "NAME",
        "run this one trace instead of seeds (holdfast list scenarios); abcd is a gate"},
       {"shard", Kind::value, "I/N",
@@ -50,6 +55,7 @@ CommandSpec spec() {
       {"the usual check, before a commit", "holdfast run --seeds 1-20000"},
       {"all night, with a report", "holdfast run --time-budget 8h --keep-going --out out"},
       {"the A/B/C/D gate", "holdfast run --scenario abcd"},
+      {"traces that reach what none has reached yet", "holdfast run --profile coverage --time-budget 10m --out out"},
       {"the second of eight machines", "holdfast run --seeds 1-1000000 --shard 2/8 --out out"},
   };
   return spec;
@@ -136,6 +142,24 @@ void acknowledge_sharding(const Environment& environment) {
   if (const auto file = environment("TEST_SHARD_STATUS_FILE")) static_cast<void>(write_output_file(*file, ""));
 }
 
+// A seed means nothing without all before it in its range, so that failures leave their traces behind in any case.
+void guide_by_coverage(CampaignJob& job, const Profile& profile, Report& report) {
+  auto failed = std::make_shared<std::map<std::uint64_t, std::shared_ptr<const Trace>>>();
+  job.campaign = [failed, &profile, &report](const CampaignOptions& options,
+                                             const ProgressSink& progress) -> Result<CampaignResult> {
+    auto result = run_coverage({.campaign = options}, make_production_system, profile, progress);
+    if (!result) return result.error();
+    *failed = std::move(result->failed);
+    report.coverage = std::move(result->over_time);
+    return std::move(result->campaign);
+  };
+  job.source = [failed](std::uint64_t seed) { return failed->at(seed); };
+  job.traces_otherwise = kTracesOfCoverage;
+  job.replay_words = [first = report.seeds.first, &profile](std::uint64_t seed) {
+    return fmt::format("holdfast run --seeds {}-{} --profile {}", first, seed, profile.name);
+  };
+}
+
 Result<ExitStatus> run_seeds(const Arguments& arguments) {
   auto job = campaign_job_of(arguments);
   if (!job) return job.error();
@@ -182,6 +206,7 @@ Result<ExitStatus> run_seeds(const Arguments& arguments) {
   job->replay_words = [&](std::uint64_t seed) {
     return fmt::format("holdfast replay --seed {} --profile {}", seed, profile_name);
   };
+  if (profile->coverage_guided) guide_by_coverage(*job, *profile, report);
   if (auto status = carry_out(*job, report); !status) return status.error();
   const std::uint64_t last = std::max(own->first, own->first + report.result.seeds_run - 1);
   report.command = fmt::format("holdfast run --seeds {}-{} --profile {}{}", own->first, last, profile_name,

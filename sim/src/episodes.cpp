@@ -122,7 +122,8 @@ void TraceAuthor::put_fault(Id step, const Path& path) {
     case 9:
       return fault(step, Call::commit_wait, put, FaultKind::part, any_of({kTimeout, kUnknown, kGone}), seed);
     case 10:
-      return fault(step, Call::commit_wait, put, FaultKind::late, 0, late_ns(Call::commit_wait));
+      return fault(step, Call::commit_wait, put, FaultKind::late, 0,
+                   any_of<std::uint64_t>({kMillisecond, 3 * kSecond, 11 * kSecond, 61 * kSecond}));
     case 11:  // the plans before it grow old
       return fault(step, Call::local_fast_put_start, puts(path) - 1, FaultKind::time, 0, kPlanTimeout + kSecond);
     default:
@@ -148,7 +149,7 @@ void TraceAuthor::follow_up(const Path& path, std::uint32_t depth) {
       return;
     case 3:
       trace_.pass_time(kSettled);
-      stray_fault(trace_.pump(), {Call::remove, Call::get_start, Call::release_views});
+      trace_.pump();
       continue_on(twin);
       return;
     case 4:
@@ -304,10 +305,7 @@ void TraceAuthor::play_store_evict() {
   write_on(session, path, depth);
 }
 
-void TraceAuthor::play_make_room() {
-  const Id step = trace_.make_room(rng_.between(1, 24) * kSlotAlignment);
-  stray_fault(step, {Call::remove});
-}
+void TraceAuthor::play_make_room() { trace_.make_room(rng_.between(1, 24) * kSlotAlignment); }
 
 void TraceAuthor::play_owner_restart() {
   if (!profile_.faults) return play_idle();
@@ -354,8 +352,7 @@ void TraceAuthor::play_owner_restart() {
 void TraceAuthor::play_restart() {
   const bool kept = !one_in(4);
   if (kept) {
-    const Id step = trace_.snapshot();
-    stray_fault(step, {Call::file_write, Call::file_sync, Call::file_rename});
+    trace_.snapshot();
     if (one_in(4)) {
       const Id second = trace_.snapshot();
       any_fault(second, any_of({Call::file_write, Call::file_sync, Call::file_rename}), 0);
@@ -438,7 +435,7 @@ void TraceAuthor::play_mistaken_layout() {
 
 void TraceAuthor::play_idle() {
   trace_.pass_time(any_of<Nanos>({kMillisecond, kSecond, 30 * kSecond, kSettled, kPlanTimeout + kMinute}));
-  if (one_in(2)) stray_fault(trace_.pump(), {Call::remove, Call::get_start, Call::get_transfer, Call::release_views});
+  if (one_in(2)) trace_.pump();
 }
 
 // Pieces of the writable mapping are registered first, then those of the readable one.

@@ -130,6 +130,8 @@ void Executor::Impl::close_everything() {
 void Executor::Impl::check_clean_cycle() {
   Ending ending;
   const std::uint64_t need = clean_slot_bytes();
+  const std::uint64_t slots_of_grant = trace->grant_bytes / kSlotAlignment;
+  if (trace->segment_bytes / trace->grant_bytes * slots_of_grant * kSlotAlignment < need) return;  // even when empty
   const auto has_capacity = [&] {
     if (trace->capacity_bytes == 0) return true;
     static_cast<void>(operate(Operation::make_room, ending, [&] { return system->make_room(need); }));

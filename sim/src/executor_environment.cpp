@@ -165,7 +165,9 @@ bool Executor::Impl::restart_client(Ending& ending) {
 void Executor::Impl::survive_death(Ending& ending) {
   for (int death = 0; death < kDeathsMax; ++death) {
     if (death + 1 == kDeathsMax) context.faults_on = false;
+    if (system->inspect().quarantined > 0) context.marks.reach(Mark::death_with_quarantine);
     if (restart_client(ending)) break;
+    context.marks.reach(Mark::death_in_restart);
   }
   context.faults_on = context.step != kDrainStep;
 }

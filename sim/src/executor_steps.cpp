@@ -241,6 +241,7 @@ void Executor::Impl::mark_ingest(const Session& session, const ClaimBook::Node& 
     std::set<std::uint64_t> sizes(source.value_bytes.begin(), source.value_bytes.end());
     if (sizes.size() == 1) context.marks.reach(Mark::put_one_size);
     if (sizes.size() == 3) context.marks.reach(Mark::put_three_sizes);
+    if (*sizes.rbegin() >= kLargeValueBytes) context.marks.reach(Mark::large_values_copied);
   }
   if (outcome.kv == IngestResult::already_ready) context.marks.reach(Mark::put_ready_node);
   if (outcome.kv == IngestResult::adopted || outcome.latent == IngestResult::adopted) {
@@ -464,7 +465,8 @@ Executor::Impl::Ending Executor::Impl::make_room(const Step& step) {
 
 Executor::Impl::Ending Executor::Impl::warm_up() {
   Ending ending;
-  static_cast<void>(operate(Operation::warm_up, ending, [&] { return system->warm_up(); }));
+  const Result<std::vector<Error>> answer = operate(Operation::warm_up, ending, [&] { return system->warm_up(); });
+  if (answer) told.add(*answer);
   return ending;
 }
 

@@ -15,18 +15,22 @@ using Weights = std::array<std::uint32_t, kEpisodeCount>;
 constexpr Weights kDefaultWeights{2, 4, 1, 4, 3, 3, 3, 2, 1, 1, 2, 2, 1, 1};
 constexpr Weights kCalmWeights{4, 6, 2, 0, 0, 0, 2, 0, 1, 0, 1, 0, 0, 1};
 
-constexpr std::array<Profile, 4> kProfiles{{
+constexpr Weights kSwarmWeights{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
+constexpr FaultSites kSwarmSites{.eventful = {7, 8}, .active = {1, 64}, .drastic = {1, 2}, .burst = {1, 2}};
+
+constexpr std::array<Profile, 6> kProfiles{{
     {.name = "default",
      .about = "every situation of the contract, a handful of faults each",
      .episodes_min = 6,
      .episodes_max = 11,
      .weights = kDefaultWeights,
      .faults = true,
-     .stray_fault = {1, 4},
+     .sites = {.eventful = {3, 4}, .active = {1, 48}, .drastic = {1, 2}, .burst = {1, 3}},
      .choice = {1, 4},
      .registration_trouble = {1, 3},
      .tight_segment = {1, 8},
-     .in_memory_store = {1, 64}},
+     .in_memory_store = {1, 64},
+     .large_values = {1, 64}},
     {.name = "calm",
      .about = "no faults and no events: reuse, forks, eviction, restarts",
      .episodes_min = 5,
@@ -42,23 +46,51 @@ constexpr std::array<Profile, 4> kProfiles{{
      .episodes_max = 8,
      .weights = kDefaultWeights,
      .faults = true,
-     .stray_fault = {1, 2},
+     .sites = {.eventful = {1, 1}, .active = {1, 24}, .drastic = {1, 2}, .burst = {2, 3}},
      .choice = {1, 2},
      .registration_trouble = {1, 2},
      .tight_segment = {1, 4},
-     .in_memory_store = {0, 1}},
+     .in_memory_store = {0, 1},
+     .large_values = {1, 64}},
     {.name = "hostile",
      .about = "the runtimes answer with anything; promised are errors, no crash, no wrong bytes, no leak",
      .episodes_min = 5,
      .episodes_max = 9,
      .weights = kDefaultWeights,
      .faults = true,
-     .stray_fault = {1, 8},
+     .sites = {.eventful = {1, 2}, .active = {1, 64}, .drastic = {1, 2}, .burst = {1, 8}},
      .choice = {1, 8},
      .registration_trouble = {1, 8},
      .tight_segment = {1, 8},
      .in_memory_store = {0, 1},
      .hostile = true},
+    {.name = "swarm",
+     .about = "each seed without a random half of the steps and faults, and leaning hard towards some of the rest",
+     .episodes_min = 3,
+     .episodes_max = 12,
+     .weights = kSwarmWeights,
+     .faults = true,
+     .sites = kSwarmSites,
+     .choice = {1, 3},
+     .registration_trouble = {1, 3},
+     .tight_segment = {1, 6},
+     .in_memory_store = {1, 16},
+     .large_values = {1, 64},
+     .swarm = true},
+    {.name = "coverage",
+     .about = "keeps traces that reach a new fault, state or mark, and changes those",
+     .episodes_min = 3,
+     .episodes_max = 8,
+     .weights = kSwarmWeights,
+     .faults = true,
+     .sites = kSwarmSites,
+     .choice = {1, 3},
+     .registration_trouble = {1, 3},
+     .tight_segment = {1, 6},
+     .in_memory_store = {1, 16},
+     .large_values = {1, 64},
+     .swarm = true,
+     .coverage_guided = true},
 }};
 
 }  // namespace
@@ -68,6 +100,10 @@ std::span<const Profile> profiles() { return kProfiles; }
 const Profile* profile_named(std::string_view name) {
   const auto found = std::ranges::find(kProfiles, name, &Profile::name);
   return found == kProfiles.end() ? nullptr : &*found;
+}
+
+std::string generated_name(std::uint64_t seed, const Profile& profile) {
+  return "seed " + std::to_string(seed) + " of " + std::string(profile.name);
 }
 
 Trace generate(std::uint64_t seed, const Profile& profile) {

@@ -196,7 +196,28 @@ void Injector::Impl::fire(const FaultPoint& point, Origin origin, std::int32_t c
                                          code == 0 ? std::string() : std::to_string(code), subject.empty() ? "" : ": ",
                                          subject);
                     });
+  mark_combination(point, code);
   fired.push_back({ordinal, point, origin, code, std::move(subject)});
+}
+
+// What the faults of one step come to together.
+void Injector::Impl::mark_combination(const FaultPoint& point, std::int32_t code) {
+  MarkCounts& marks = context.marks;
+  if (!fired.empty()) marks.reach(Mark::two_faults_in_step);
+  if (std::ranges::any_of(fired, [&](const FiredFault& other) { return other.point == point; })) {
+    marks.reach(Mark::fault_fired_again);
+  }
+  const bool clean_up = point.call == Call::put_abort || point.call == Call::cancel_get_transfer ||
+                        point.call == Call::release_views || point.call == Call::remove ||
+                        point.call == Call::host_unregister || point.call == Call::file_remove;
+  if (code != 0 && clean_up && failed_in_step(point)) marks.reach(Mark::clean_up_failed);
+  if (point.kind == FaultKind::death && failed_in_step(point)) marks.reach(Mark::death_after_failure);
+  if (point.kind == FaultKind::gone && failed_in_step(point)) marks.reach(Mark::restart_after_failure);
+}
+
+bool Injector::Impl::failed_in_step(const FaultPoint& besides) const {
+  return std::ranges::any_of(
+      fired, [&](const FiredFault& other) { return other.code != 0 && other.point.call != besides.call; });
 }
 
 void Injector::Impl::count_cell(const FaultPoint& point, CallState state) {
@@ -287,6 +308,7 @@ void Injector::Impl::end_client() {
 
 void Injector::Impl::restart_owner(std::string_view because) {
   if (owner.live_plans() > 0) context.marks.reach(Mark::restart_with_plan_open);
+  if (++restarts_in_step == 2) context.marks.reach(Mark::restarted_twice);
   if (context.step_kind == StepKind::generate) context.marks.reach(Mark::restart_during_put);
   if (context.step_kind == StepKind::resume) context.marks.reach(Mark::restart_during_get);
   if (!mappings.empty() && owner.incarnation() >= mappings.size()) {

@@ -1,6 +1,7 @@
 // Faults and choices at the calls to the device.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "holdfast/sim/rng.hpp"
@@ -41,7 +42,10 @@ struct Injector::Impl::Cuda final : CudaBackend {
   [[nodiscard]] CudaBackend& below() const { return injector.below_cuda; }
 
   Error told(const FaultPoint& point, std::string subject = {}) {
-    if (point.code == code_of(CudaErrc::illegal_address)) injector.context_dead = true;
+    if (point.code == code_of(CudaErrc::illegal_address)) {
+      injector.context_dead = true;
+      if (injector.owner.live_plans() > 0) injector.context.marks.reach(Mark::context_dead_plan_open);
+    }
     injector.fire(point, Origin::cuda, point.code, std::move(subject));
     return cuda_failure(point.call, point.code, worded(point.code));
   }
@@ -76,7 +80,11 @@ struct Injector::Impl::Cuda final : CudaBackend {
       const bool whole = point.arg == 0 && (injector.mappings.empty() || injector.mapping_of(ptr) != nullptr);
       const std::uint64_t first = point.arg >= 2 ? half : 0;
       const std::uint64_t length = whole ? bytes : point.arg <= 1 ? half : bytes - half;
-      if (below().host_register(ptr + first, length, access)) {
+      // Two of them with a part each would look like one with the whole, and neither keeps it.
+      const bool nobody = std::ranges::none_of(injector.strangers, [&](const Stranger& stranger) {
+        return stranger.base >= ptr && stranger.base - ptr < bytes;
+      });
+      if (nobody && below().host_register(ptr + first, length, access)) {
         injector.strangers.push_back({ptr + first, whole, injector.owner.incarnation()});
       }
       Status answer = below().host_register(ptr, bytes, access);

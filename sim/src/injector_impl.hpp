@@ -58,6 +58,7 @@ struct Injector::Impl {
 
   std::vector<FiredFault> fired;
   const FaultPoint* due_lie = nullptr;  // at the call that has just arrived
+  std::uint32_t restarts_in_step = 0;   // of the owner
   bool dead = false;
   bool context_dead = false;
   std::vector<Segment> mappings;
@@ -81,6 +82,7 @@ struct Injector::Impl {
   void load(const Trace& trace);
   void begin_step() {
     fired.clear();
+    restarts_in_step = 0;
     due_lie = nullptr;
     entered_ = false;
   }
@@ -124,6 +126,9 @@ struct Injector::Impl {
   void fire(const FaultPoint& point, Origin origin, std::int32_t code, std::string subject = {});
   // The state that the fault of the last call with one has struck in.
   void struck_in(CallState state) { struck_ = state; }
+  void mark_combination(const FaultPoint& point, std::int32_t code);
+  // Another call of the step has failed before.
+  [[nodiscard]] bool failed_in_step(const FaultPoint& besides) const;
   void count_cell(const FaultPoint& point, CallState state);
   void fire_lie(const FaultPoint& point);
   Result<std::vector<std::int32_t>> lie_about(const FaultPoint& point, Result<std::vector<std::int32_t>> answer);

@@ -200,9 +200,10 @@ class ProductionSystem final : public SystemUnderTest {
     return outcome;
   }
 
-  Status warm_up() override {
+  Result<std::vector<Error>> warm_up() override {
     Absorbed absorbed;
-    return manager_->warm_up(absorbed);
+    if (Status status = manager_->warm_up(absorbed); !status) return std::move(status.error());
+    return absorbed;
   }
 
   PumpOutcome pump() override {

@@ -114,6 +114,7 @@ data figures_of(const Report& report) {
   }
   list << figure("Runtime calls", with_thousands(result.runtime_calls));
   list << figure("Faults fired", with_thousands(result.faults.total));
+  list << figure("Fault cells", fmt::format("{} of {} reached", result.faults.cells_reached(), kLegalCellCount));
   list << figure("Chunks", fmt::format("{} generated, {} hit, {} evicted", with_thousands(result.chunks_generated),
                                        with_thousands(result.chunks_hit), with_thousands(result.evictions)));
   list << figure("Moved", fmt::format("{} to the host, {} to the device", bytes_text(result.bytes_to_host),

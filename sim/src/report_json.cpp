@@ -71,6 +71,26 @@ Json faults_of(const FaultTally& faults) {
   return all;
 }
 
+void add_cells(std::size_t reached, std::span<const LegalCell> not_reached, Json& json) {
+  Json& cells = json["cells"];
+  cells = {{"legal", kLegalCellCount}, {"reached", reached}};
+  cells["not_reached"] = Json::array();
+  for (const LegalCell& cell : not_reached) {
+    cells["not_reached"].push_back({{"call", name_of(cell.fault.call)},
+                                    {"kind", name_of(cell.fault.kind)},
+                                    {"code", cell.fault.code},
+                                    {"state", name_of(cell.state)}});
+  }
+}
+
+void add_cells(const FaultTally& faults, Json& json) {
+  std::vector<LegalCell> not_reached;
+  for (std::size_t i = 0; i < kLegalCellCount; ++i) {
+    if (faults.cells[i] == 0) not_reached.push_back(legal_cells()[i]);
+  }
+  add_cells(faults.cells_reached(), not_reached, json);
+}
+
 void add_sweep(const SweepFigures& figures, Json& json) {
   Json& sweep = json["sweep"];
   sweep = {{"depth", figures.depth},
@@ -92,16 +112,8 @@ void add_sweep(const SweepFigures& figures, Json& json) {
     sweep["rows"].push_back(
         {{"scenario", figures.scenarios[row.trace]}, {"call", name_of(row.call)}, {"kinds", std::move(kinds)}});
   }
-  Json& cells = json["cells"];
-  cells = {{"legal", kLegalCellCount}, {"reached", figures.cells_reached}};
-  cells["not_reached"] = Json::array();
-  for (const LegalCell& cell : figures.gaps) {
-    cells["not_reached"].push_back({{"call", name_of(cell.fault.call)},
-                                    {"kind", name_of(cell.fault.kind)},
-                                    {"code", cell.fault.code},
-                                    {"state", name_of(cell.state)}});
-  }
-  cells["never_called"] = names_never_made(figures);
+  add_cells(figures.cells_reached, figures.gaps, json);
+  json["cells"]["never_called"] = names_never_made(figures);
 }
 
 }  // namespace
@@ -141,6 +153,13 @@ std::string report_json(const Report& report) {
   json["gate_failure"] = report.gate_failure.empty() ? Json() : Json(report.gate_failure);
   json["faults_fired"] = result.faults.total;
   json["faults"] = faults_of(result.faults);
+  if (!report.coverage.empty()) {
+    json["coverage"] = Json::array();
+    for (const CoverageFigures& at : report.coverage) {
+      json["coverage"].push_back(
+          {{"seeds", at.seeds}, {"corpus", at.corpus}, {"cells", at.cells}, {"marks", at.marks}, {"pairs", at.pairs}});
+    }
+  }
   json["marks"] = Json::object();
   json["rare_marks"] = Json::array();
   for (std::size_t i = 0; i < kMarkCount; ++i) {
@@ -158,7 +177,11 @@ std::string report_json(const Report& report) {
                         {"capacity_bytes", figures.capacity_bytes},
                         {"footprint_bytes", figures.footprint_bytes}};
   }
-  if (report.sweep) add_sweep(*report.sweep, json);
+  if (report.sweep) {
+    add_sweep(*report.sweep, json);
+  } else {
+    add_cells(result.faults, json);
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

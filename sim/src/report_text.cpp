@@ -118,7 +118,16 @@ std::string campaign_text(const Report& report) {
                                          per(result.faults.total, result.seeds_run), unit)});
   table.add({"steps", fmt::format("{} ({} skipped), {} of virtual time", with_thousands(result.steps),
                                   with_thousands(result.steps_skipped), seconds_text(result.virtual_ns))});
+  if (!report.sweep) {
+    table.add({"fault cells", fmt::format("{} of {} reached", result.faults.cells_reached(), kLegalCellCount)});
+  }
   table.add({"marks", marks_text(report)});
+  if (!report.coverage.empty()) {
+    const CoverageFigures& last = report.coverage.back();
+    table.add(
+        {"coverage", fmt::format("{} traces kept for {} cells, {} marks and {} pairs", with_thousands(last.corpus),
+                                 last.cells, last.marks, with_thousands(last.pairs))});
+  }
   table.add({"determinism", result.rechecked == 0
                                 ? fmt::format("no {} was run again", unit)
                                 : fmt::format("{} {}s run again, here and in fresh processes; {} differed",

@@ -19,4 +19,27 @@ constexpr std::array<std::string_view, kChoiceKindCount> kChoiceNames{
 std::string_view name_of(StepKind kind) { return kStepNames.at(static_cast<std::size_t>(kind)); }
 std::string_view name_of(ChoiceKind kind) { return kChoiceNames.at(static_cast<std::size_t>(kind)); }
 
+Call call_of(ChoiceKind kind) {
+  switch (kind) {
+    case ChoiceKind::copy_at_submit:
+    case ChoiceKind::copy_after_calls:
+    case ChoiceKind::copy_split:
+    case ChoiceKind::copy_order:
+      return Call::copy_batch;
+    case ChoiceKind::route_after:
+    case ChoiceKind::answer_after:
+      return Call::local_fast_put_commit;
+    case ChoiceKind::needs_transfer:
+      return Call::get_start;
+  }
+  return Call::copy_batch;
+}
+
+int slot_of(const FaultPoint& fault) {
+  const bool fate = fault.kind == FaultKind::before || fault.kind == FaultKind::lost || fault.kind == FaultKind::part ||
+                    fault.kind == FaultKind::lie;
+  return fate ? 0 : static_cast<int>(fault.kind);
+}
+int slot_of(const Choice& choice) { return choice.call == Call::copy_batch ? 0 : static_cast<int>(choice.kind); }
+
 }  // namespace holdfast::sim

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "holdfast/core/cuda_runtime.hpp"
@@ -13,21 +14,19 @@ namespace holdfast::sim {
 namespace {
 
 constexpr std::size_t kPathsMax = 12;
-
-// How a ring of a path of some chunks comes to lie at the path's end.
-enum class RingShape : std::uint8_t { full_length, exactly_full, just_rolled, deep_rolled, wide_sink, not_dividing };
-constexpr std::uint32_t kRingShapeCount = 6;
+constexpr std::uint64_t kSegmentBytes = 512ULL << 10;
+constexpr std::uint64_t kLargeSegmentBytes = 16ULL << 20;  // of large values, a few paths of some chunks
 
 struct RingDraw {
   Geometry geometry;
   std::uint32_t chunks = 0;  // of a path
 };
 
-RingDraw draw_ring(Rng& rng) {
+RingDraw draw_ring(Rng& rng, std::span<const std::uint32_t> shapes) {
   const auto below = [&](std::uint32_t bound) { return static_cast<std::uint32_t>(rng.below(bound)); };
   RingDraw draw;
   Geometry& g = draw.geometry;
-  const auto shape = static_cast<RingShape>(below(kRingShapeCount));
+  const auto shape = static_cast<RingShape>(rng.weighted(shapes));
   const bool at_least_two = shape == RingShape::just_rolled || shape == RingShape::not_dividing;
   g.frames_per_chunk = at_least_two ? 2 + below(2) : 1 + below(3);
   g.full_length = shape == RingShape::full_length;
@@ -69,7 +68,10 @@ RingDraw draw_ring(Rng& rng) {
 }  // namespace
 
 TraceAuthor::TraceAuthor(std::uint64_t seed, const Profile& profile)
-    : profile_(profile), rng_(seed), trace_(fmt::format("seed {} of {}", seed, profile.name)) {
+    : profile_(profile),
+      rng_(seed),
+      leaning_(draw_leaning(profile, rng_.split())),
+      trace_(generated_name(seed, profile)) {
   trace_.trace().seed = seed;
 }
 
@@ -95,28 +97,18 @@ Geometry TraceAuthor::twin_of(Geometry twin) {
 void TraceAuthor::begin() {
   Trace& trace = trace_.trace();
   trace.in_memory_store = chance(profile_.in_memory_store);
+  const bool large = chance(profile_.large_values);
   const std::uint64_t pieces = 1 + rng_.below(4);
   const bool tight = chance(profile_.tight_segment);
-  trace.grant_bytes = (tight ? 64ULL << 10 : 512ULL << 10) / pieces / kSlotAlignment * kSlotAlignment;
+  const std::uint64_t bytes = large ? kLargeSegmentBytes : kSegmentBytes;
+  trace.grant_bytes = (tight ? bytes / 8 : bytes) / pieces / kSlotAlignment * kSlotAlignment;
   trace.segment_bytes = trace.grant_bytes * pieces;
   if (one_in(3)) trace.capacity_bytes = trace.segment_bytes * rng_.between(2, 6) / 8 / kSlotAlignment * kSlotAlignment;
 
   const std::uint32_t geometries = one_in(4) ? 2 : 1;
   for (std::uint32_t i = 0; i < geometries; ++i) {
-    auto [geometry, chunks] = draw_ring(rng_);
-    geometry.n_layers = static_cast<std::uint32_t>(1 + rng_.below(3));
-    geometry.frame_tokens = static_cast<std::uint32_t>(1 + rng_.below(2));
-    const std::uint64_t sizes = 1 + rng_.below(3);
-    geometry.kv_token_bytes.clear();
-    for (std::uint64_t size = 0; size < sizes; ++size)
-      geometry.kv_token_bytes.push_back(static_cast<std::uint32_t>(rng_.between(2, 20) * 16));
-    if (one_in(6)) {  // one size takes two slots each: freed slots of the others are none of its
-      const std::uint64_t tokens = std::uint64_t{geometry.frames_per_chunk} * geometry.frame_tokens;
-      geometry.kv_token_bytes.back() = static_cast<std::uint32_t>(kSlotAlignment / tokens + 16);
-    }
-    if (!one_in(4)) geometry.latent_bytes = static_cast<std::uint32_t>(rng_.between(4, 40) * 16);
-    geometry.timesteps = static_cast<std::uint32_t>(1 + rng_.below(4));
-    if (one_in(6)) geometry.break_even_k = 2;
+    auto [geometry, chunks] = draw_ring(rng_, leaning_.shapes);
+    draw_sizes(geometry, large);
     Path path;
     path.world = 1;
     if (i > 0 && one_in(2)) {
@@ -141,12 +133,35 @@ void TraceAuthor::begin() {
   continue_on(paths_.front());
 }
 
+void TraceAuthor::draw_sizes(Geometry& geometry, bool large) {
+  geometry.n_layers = static_cast<std::uint32_t>(1 + rng_.weighted(leaning_.layers));
+  geometry.frame_tokens = static_cast<std::uint32_t>(1 + rng_.weighted(leaning_.frame_tokens));
+  const std::uint64_t sizes = 1 + rng_.weighted(leaning_.value_sizes);
+  geometry.kv_token_bytes.clear();
+  for (std::uint64_t size = 0; size < sizes; ++size)
+    geometry.kv_token_bytes.push_back(static_cast<std::uint32_t>(rng_.between(2, 20) * 16));
+  if (one_in(6)) {  // one size takes two slots each: freed slots of the others are none of its
+    const std::uint64_t tokens = std::uint64_t{geometry.frames_per_chunk} * geometry.frame_tokens;
+    geometry.kv_token_bytes.back() = static_cast<std::uint32_t>(kSlotAlignment / tokens + 16);
+  }
+  if (!one_in(4)) geometry.latent_bytes = static_cast<std::uint32_t>(rng_.between(4, 40) * 16);
+  geometry.timesteps = static_cast<std::uint32_t>(1 + rng_.below(4));
+  if (one_in(6)) geometry.break_even_k = 2;
+  if (!large) return;
+  geometry.n_layers = 1;
+  geometry.kv_token_bytes.front() =
+      static_cast<std::uint32_t>(kLargeValueBytes / geometry.frames_per_chunk / geometry.frame_tokens + kSlotAlignment);
+}
+
 void TraceAuthor::play_all() {
   const std::uint64_t episodes = rng_.between(profile_.episodes_min, profile_.episodes_max);
-  for (std::uint64_t i = 0; i < episodes; ++i) play(static_cast<Episode>(rng_.weighted(profile_.weights)));
+  for (std::uint64_t i = 0; i < episodes; ++i) play(static_cast<Episode>(rng_.weighted(leaning_.episodes)));
 }
 
 Trace TraceAuthor::finish() {
+  add_steps();
+  leave_out_steps();
+  if (profile_.faults) scatter_faults(trace_, leaning_.sites, leaning_.calls, leaning_.kinds, rng_.split());
   const auto by_place = [](const auto& a, const auto& b) {
     return std::tie(a.step, a.call, a.nth, a.kind) < std::tie(b.step, b.call, b.nth, b.kind);
   };
@@ -189,16 +204,12 @@ TraceAuthor::Id TraceAuthor::open(const Path& path) {
 TraceAuthor::Id TraceAuthor::generate(Id session) {
   const Id step = trace_.generate(session);
   choices(step, true);
-  stray_fault(step, {Call::local_fast_put_start, Call::copy_batch, Call::stream_synchronize,
-                     Call::local_fast_put_commit, Call::commit_wait, Call::commit_wait, Call::pointer_attributes});
   return step;
 }
 
 TraceAuthor::Id TraceAuthor::resume(Id session) {
   const Id step = trace_.resume(session);
   choices(step, false);
-  stray_fault(step, {Call::get_start, Call::get_transfer, Call::copy_batch, Call::stream_synchronize,
-                     Call::release_views, Call::cancel_get_transfer});
   return step;
 }
 
@@ -261,56 +272,53 @@ void TraceAuthor::any_fault(Id step, Call call, std::uint32_t nth) {
   }
   if (candidates.empty()) return;
   const LegalFault& legal = *candidates[rng_.below(candidates.size())];
-  const std::uint64_t arg = legal.kind == FaultKind::late   ? late_ns(call)
-                            : legal.kind == FaultKind::time ? passing_ns(call)
-                                                            : rng_.below(1 << 16);
-  fault(step, call, nth, legal.kind, legal.code, arg);
-}
-
-void TraceAuthor::stray_fault(Id step, std::initializer_list<Call> calls) {
-  if (!chance(profile_.stray_fault)) return;
-  const Call call = any_of(calls);
-  any_fault(step, call, static_cast<std::uint32_t>(rng_.below(2)));
+  fault(step, call, nth, legal.kind, legal.code, draw_fault_arg(legal, rng_));
 }
 
 void TraceAuthor::choices(Id step, bool commits) {
   if (!chance(profile_.choice)) return;
-  const auto nth = static_cast<std::uint32_t>(rng_.below(2));
-  if (commits && one_in(3)) {
-    trace_.choice({step, Call::local_fast_put_commit, nth, ChoiceKind::route_after,
-                   any_of<std::uint64_t>({0, kMillisecond, kSecond, 20 * kSecond})});
-    return;
+  std::array<std::uint32_t, kChoiceKindCount> weights = leaning_.choices;
+  const auto leave_out = [&](ChoiceKind kind) { weights[static_cast<std::size_t>(kind)] = 0; };
+  if (commits) {
+    leave_out(ChoiceKind::needs_transfer);
+  } else {
+    leave_out(ChoiceKind::route_after);
+    leave_out(ChoiceKind::answer_after);
   }
-  if (commits && one_in(6)) {
-    trace_.choice({step, Call::local_fast_put_commit, nth, ChoiceKind::answer_after,
-                   any_of<std::uint64_t>({kMillisecond, kSecond, 9 * kSecond})});
-    return;
-  }
-  const auto kind = any_of(
-      {ChoiceKind::copy_at_submit, ChoiceKind::copy_after_calls, ChoiceKind::copy_split, ChoiceKind::copy_order});
-  const std::uint64_t arg = kind == ChoiceKind::copy_after_calls ? rng_.below(4) : rng_.below(1 << 16);
-  trace_.choice({step, Call::copy_batch, nth, kind, arg});
+  if (std::ranges::max(weights) == 0) return;
+  Choice choice;
+  choice.step = step;
+  choice.nth = static_cast<std::uint32_t>(rng_.below(2));
+  choice.kind = static_cast<ChoiceKind>(rng_.weighted(weights));
+  choice.call = call_of(choice.kind);
+  choice.arg = draw_choice_arg(choice.kind, rng_);
+  trace_.choice(choice);
 }
 
-std::uint64_t TraceAuthor::passing_ns(Call call) {
-  constexpr std::uint64_t kPastHandles = kHandleTimeout + kSecond;
-  if (call == Call::copy_batch || one_in(2)) return any_of<std::uint64_t>({kMillisecond, 61 * kSecond, kPastHandles});
-  return any_of<std::uint64_t>({21 * kMinute, kPlanTimeout + kSecond});
+// Of episodes of several steps, some lack one: what they build on is then not there.
+void TraceAuthor::leave_out_steps() {
+  if (leaning_.steps_off == 0) return;
+  Trace& trace = trace_.trace();
+  std::set<Id> gone;
+  std::erase_if(trace.steps, [&](const Step& step) {
+    const bool off = (leaning_.steps_off >> static_cast<unsigned>(step.kind) & 1U) != 0;
+    if (off) gone.insert(step.id);
+    return off;
+  });
+  std::erase_if(trace.faults, [&](const FaultPoint& point) { return gone.contains(point.step); });
+  std::erase_if(trace.choices, [&](const Choice& choice) { return gone.contains(choice.step); });
 }
 
-std::uint64_t TraceAuthor::late_ns(Call call) {
-  constexpr std::uint64_t kLittle = kMillisecond;
-  switch (call) {
-    case Call::local_fast_put_start:
-      return any_of<std::uint64_t>({kLittle, 3 * kSecond, 29 * kSecond});
-    case Call::commit_wait:
-      return any_of<std::uint64_t>({kLittle, 3 * kSecond, 11 * kSecond, 61 * kSecond});
-    case Call::get_transfer:
-      return any_of<std::uint64_t>({kLittle, 5 * kSecond, 361 * kSecond});
-    case Call::stream_synchronize:
-      return one_in(12) ? 21 * kMinute : any_of<std::uint64_t>({kLittle, 5 * kSecond, 70 * kSecond});
-    default:
-      return any_of<std::uint64_t>({kLittle, kSecond, 30 * kSecond});
+void TraceAuthor::add_steps() {
+  if (leaning_.added_one_in == 0) return;
+  const std::size_t steps = trace_.trace().steps.size();
+  for (std::size_t i = 0; i < steps / leaning_.added_one_in; ++i) {
+    const auto kind = static_cast<StepKind>(rng_.weighted(leaning_.added_steps));
+    const bool environment = kind == StepKind::store_evict || kind == StepKind::owner_restart;
+    if (environment && !profile_.faults) continue;
+    // Behind the first, which opens a session or is followed by one that does.
+    const std::size_t place = 1 + rng_.below(trace_.trace().steps.size());
+    if (auto step = draw_step(trace_.trace(), place, kind, rng_)) trace_.insert(place, std::move(*step));
   }
 }
 

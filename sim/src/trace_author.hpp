@@ -10,6 +10,7 @@
 #include "holdfast/sim/generator.hpp"
 #include "holdfast/sim/rng.hpp"
 #include "holdfast/sim/trace_builder.hpp"
+#include "leaning.hpp"
 
 namespace holdfast::sim {
 
@@ -35,6 +36,7 @@ class TraceAuthor {
   Trace finish();
 
  private:
+  void draw_sizes(Geometry& geometry, bool large);
   // ---- episodes.cpp
   void play(Episode episode);
   void play_write();
@@ -89,10 +91,9 @@ class TraceAuthor {
              bool persistent = false);
   // Any legal fault of the call that the step goes on after.
   void any_fault(Id step, Call call, std::uint32_t nth);
-  void stray_fault(Id step, std::initializer_list<Call> calls);
   void choices(Id step, bool commits);
-  [[nodiscard]] std::uint64_t late_ns(Call call);
-  [[nodiscard]] std::uint64_t passing_ns(Call call);
+  void leave_out_steps();
+  void add_steps();
   bool chance(Ratio ratio) { return rng_.ratio(ratio.numerator, ratio.denominator); }
   bool one_in(std::uint32_t n) { return rng_.ratio(1, n); }
   template <class T>
@@ -102,6 +103,7 @@ class TraceAuthor {
 
   const Profile& profile_;
   Rng rng_;  // at most one draw among the arguments of a call: their order differs between compilers
+  Leaning leaning_;
   TraceBuilder trace_;
   std::vector<Path> paths_;
   std::uint32_t actions_made_ = 0;

@@ -27,7 +27,8 @@ TraceBuilder::Id TraceBuilder::open_mistaken(Session session, std::uint32_t decl
 
 bool TraceBuilder::fault(const FaultPoint& fault) {
   const bool taken = std::ranges::any_of(trace_.faults, [&](const FaultPoint& other) {
-    return other.step == fault.step && other.call == fault.call && other.nth == fault.nth;
+    return other.step == fault.step && other.call == fault.call && other.nth == fault.nth &&
+           slot_of(other) == slot_of(fault);
   });
   if (!taken) trace_.faults.push_back(fault);
   return !taken;
@@ -36,10 +37,17 @@ bool TraceBuilder::fault(const FaultPoint& fault) {
 bool TraceBuilder::choice(const Choice& choice) {
   const bool taken = std::ranges::any_of(trace_.choices, [&](const Choice& other) {
     return other.step == choice.step && other.call == choice.call && other.nth == choice.nth &&
-           (other.kind == choice.kind || choice.call == Call::copy_batch);
+           slot_of(other) == slot_of(choice);
   });
   if (!taken) trace_.choices.push_back(choice);
   return !taken;
+}
+
+TraceBuilder::Id TraceBuilder::insert(std::size_t place, Step step) {
+  step.id = next_id_++;
+  const Id id = step.id;
+  trace_.steps.insert(trace_.steps.begin() + static_cast<std::ptrdiff_t>(place), std::move(step));
+  return id;
 }
 
 TraceBuilder::Id TraceBuilder::add(StepKind kind, Id of, std::uint32_t depth, std::uint64_t amount) {

@@ -229,22 +229,6 @@ class StepChecker {
   std::uint64_t passed_ns_ = 0;
 };
 
-Call call_of(ChoiceKind kind) {
-  switch (kind) {
-    case ChoiceKind::copy_at_submit:
-    case ChoiceKind::copy_after_calls:
-    case ChoiceKind::copy_split:
-    case ChoiceKind::copy_order:
-      return Call::copy_batch;
-    case ChoiceKind::route_after:
-    case ChoiceKind::answer_after:
-      return Call::local_fast_put_commit;
-    case ChoiceKind::needs_transfer:
-      return Call::get_start;
-  }
-  return Call::copy_batch;
-}
-
 Status check_fault(const std::string& where, const FaultPoint& fault) {
   const bool legal = fault.kind == FaultKind::lie ? find_lie(fault.call, fault.code) != nullptr
                                                   : is_legal(fault.call, fault.kind, fault.code);
@@ -268,15 +252,6 @@ Status check_choice(const std::string& where, const Choice& choice) {
   if (choice.kind == ChoiceKind::answer_after) return check_range(where + ".arg", choice.arg, 0, kLateMaxNs);
   return {};
 }
-
-// What cannot happen twice at one call. Events (late, gone, evict, time, death) may come on top of a fate, and the
-// copies of a batch take one choice.
-int slot_of(const FaultPoint& fault) {
-  const bool fate = fault.kind == FaultKind::before || fault.kind == FaultKind::lost || fault.kind == FaultKind::part ||
-                    fault.kind == FaultKind::lie;
-  return fate ? 0 : static_cast<int>(fault.kind);
-}
-int slot_of(const Choice& choice) { return choice.call == Call::copy_batch ? 0 : static_cast<int>(choice.kind); }
 
 // Faults and choices: each at a step that is there, none where another one is.
 template <class Item, class Check>

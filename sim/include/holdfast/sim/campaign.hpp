@@ -96,6 +96,13 @@ struct CampaignResult {
   std::uint64_t peak_rss_bytes = 0;  // of the largest worker
 };
 
+// What one seed adds to a campaign's result.
+CampaignResult result_of(SeedResult seed, bool keep_result);
+// Adds what a later part of the seeds came to.
+void merge(CampaignResult& into, CampaignResult from);
+// Why no more seeds are to be run; empty = there is no reason. `failed_seeds` are those of `result`.
+std::string why_to_stop(const CampaignOptions& options, const CampaignResult& result, std::uint64_t failed_seeds);
+
 struct CampaignProgress {
   std::uint64_t seeds_run = 0;
   std::uint64_t seeds_all = 0;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "holdfast/sim/trace.hpp"
@@ -35,26 +36,42 @@ struct Ratio {
   std::uint32_t denominator = 1;
 };
 
+// Faults that no episode asked for, at two levels: a site (a call, a kind, a code) is active in a trace, then fires.
+struct FaultSites {
+  Ratio eventful;  // of traces: have active sites at all
+  Ratio active;    // of the sites of such a trace
+  Ratio drastic;   // of the active ones after which little goes on: are left active
+  Ratio burst;     // of traces: many calls fail over a few neighbouring steps
+};
+
 struct Profile {
   std::string_view name;
   std::string_view about;
   std::uint32_t episodes_min = 1;
   std::uint32_t episodes_max = 1;
   std::array<std::uint32_t, kEpisodeCount> weights{};
-  bool faults = true;            // false: neither faults nor the environment's events
-  Ratio stray_fault{};           // of steps that call a runtime: one more fault, anywhere in it
+  bool faults = true;  // false: neither faults nor the environment's events
+  FaultSites sites{};
   Ratio choice{};                // of steps that copy: another moment or order, a late route or answer
   Ratio registration_trouble{};  // of traces
   Ratio tight_segment{};         // of traces: slots run out
   Ratio in_memory_store{};       // of traces
   bool hostile = false;          // lies as well: see lies.hpp
+  Ratio large_values{};          // of geometries: values that a copy engine moves
+  // Each seed switches a random half of the episodes, steps, faults, choices and shapes off and leans hard towards some
+  // of the rest.
+  bool swarm = false;
+  // The campaign keeps what reaches something new and changes it (see coverage.hpp); what follows is for the rest.
+  bool coverage_guided = false;
 };
 
-// "default", "calm", "faulty".
+// "default", "calm", "faulty", "swarm", "coverage".
 std::span<const Profile> profiles();
 const Profile* profile_named(std::string_view name);
 
-// A valid trace, named after seed and profile.
+// "seed 17 of default".
+std::string generated_name(std::uint64_t seed, const Profile& profile);
+// A valid trace of that name.
 Trace generate(std::uint64_t seed, const Profile& profile);
 
 }  // namespace holdfast::sim

@@ -21,10 +21,9 @@ namespace holdfast::sim {
 //   them only later, within the settle bound.
 // - late: virtual time passes before the call, with an odd `arg` after it; of a future: until it answers.
 // - before of host_register with 712: `arg` 0 = somebody registered the whole range, 1 = its first half, 2 = its
-// second.
+//   second half; nobody adds to what somebody holds of the range.
 // - evict: the keys of the call, as far as they may go, and with `arg` other than 0 some others drawn from it; of a
-// call
-//   without keys at least one.
+//   call without keys at least one.
 // - death at a file_write leaves a prefix of `arg` bytes if that is not 0, at a file_rename with an odd `arg` the
 //   renamed file.
 // - persistent: at every later such call of the step too.
@@ -34,8 +33,8 @@ struct FiredFault {
   std::uint32_t ordinal = 0;
   FaultPoint point;
   Origin origin = Origin::fluxon;
-  std::int32_t code = 0;  // as the caller sees it; 0 when it sees no error (late, gone, evict)
-  std::string subject;    // the key, plan ordinal or range it struck
+  std::int32_t code = 0;          // as the caller sees it; 0 when it sees no error (late, gone, evict)
+  std::string subject;            // the key, plan ordinal or range it struck
   std::string_view told_as = {};  // the call that its error names, when not its own
 };
 

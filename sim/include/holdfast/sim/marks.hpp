@@ -74,7 +74,17 @@ namespace holdfast::sim {
   X(death_during_put, "death during a put", false)                                             \
   X(death_during_get, "death during a get", false)                                             \
   X(death_during_remove, "death during a removal", false)                                      \
-  X(death_during_snapshot, "death during a snapshot", false)
+  X(death_during_snapshot, "death during a snapshot", false)                                   \
+  X(two_faults_in_step, "two faults in one step", false)                                       \
+  X(fault_fired_again, "a fault that stays fired again", false)                                \
+  X(clean_up_failed, "clean-up after a failure failed as well", false)                         \
+  X(restart_after_failure, "owner restarted after a failed call of the same step", false)      \
+  X(restarted_twice, "owner restarted twice in one step", false)                               \
+  X(death_after_failure, "death after a failed call of the same step", false)                  \
+  X(death_with_quarantine, "death with a plan or views quarantined", false)                    \
+  X(death_in_restart, "death again in the restart", false)                                     \
+  X(context_dead_plan_open, "device context dead with a plan open", false)                     \
+  X(large_values_copied, "values of a copy engine's size copied", false)
 
 enum class Mark : std::uint8_t {
 #define HOLDFAST_MARK_ENUM(id, name, rare) id,

@@ -11,6 +11,7 @@
 #include "holdfast/core/result.hpp"
 #include "holdfast/sim/backend_factory.hpp"
 #include "holdfast/sim/campaign.hpp"
+#include "holdfast/sim/coverage.hpp"
 #include "holdfast/sim/sweep.hpp"
 
 namespace holdfast::sim {
@@ -71,6 +72,7 @@ struct Report {
   bool marks_required = false;
   std::optional<WorkloadFigures> workload;
   std::optional<SweepFigures> sweep;        // of which rare marks are required too
+  std::vector<CoverageFigures> coverage;    // over time, of a coverage-guided campaign
   std::string gate_failure;                 // of a scenario with a gate: what did not come out; empty = all did
   std::vector<ReportViolation> violations;  // bounded; result.violated has them all
 };

@@ -1,6 +1,7 @@
 // What one run shares between its layers: where it stands, and what it has counted.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -20,6 +21,9 @@ struct FaultTally {
   std::array<std::array<std::uint64_t, kFaultKindCount>, kCallCount> fired{};
   std::array<std::uint64_t, kLegalCellCount> cells{};  // as `legal_cells`; a fault may strike keys in several states
   std::uint64_t total = 0;
+  [[nodiscard]] std::size_t cells_reached() const {
+    return static_cast<std::size_t>(std::ranges::count_if(cells, [](std::uint64_t count) { return count > 0; }));
+  }
 };
 
 // The nth (from 0) such call of its step. The nth commit_wait is the future of the nth commit accepted in it.

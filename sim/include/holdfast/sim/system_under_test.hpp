@@ -112,7 +112,8 @@ class SystemUnderTest {
   virtual void unhold(std::uint32_t hold_id) = 0;
   virtual Result<EvictOutcome> evict(SessionId session, std::uint32_t depth) = 0;
   virtual Result<EvictOutcome> make_room(std::uint64_t bytes) = 0;
-  virtual Status warm_up() = 0;
+  // Gives the failures after which it went on.
+  virtual Result<std::vector<Error>> warm_up() = 0;
   virtual PumpOutcome pump() = 0;
   virtual Status snapshot() = 0;
   // The device context was torn down: no copy is in flight any more, whatever the waits said.

@@ -91,6 +91,8 @@ enum class ChoiceKind : std::uint8_t {
 };
 inline constexpr std::size_t kChoiceKindCount = 7;
 std::string_view name_of(ChoiceKind kind);
+// The call at which it is made.
+Call call_of(ChoiceKind kind);
 
 struct Choice {
   std::uint32_t step = 0;
@@ -100,6 +102,10 @@ struct Choice {
   std::uint64_t arg = 0;
   friend bool operator==(const Choice&, const Choice&) = default;
 };
+
+// Two of the same slot cannot be at the same call: events come on top of a fate, and a batch's copies take one choice.
+[[nodiscard]] int slot_of(const FaultPoint& fault);
+[[nodiscard]] int slot_of(const Choice& choice);
 
 struct Trace {
   std::string name;        // "seed 17 of default", "abcd"

@@ -42,6 +42,9 @@ class TraceBuilder {
   Id owner_restart() { return add(StepKind::owner_restart); }
   Id pass_time(Nanos ns) { return add(StepKind::pass_time, 0, 0, static_cast<std::uint64_t>(ns)); }
 
+  // Before the step at `place`; gives it its id.
+  Id insert(std::size_t place, Step step);
+
   // False, and nothing added, when another one is at the same place.
   bool fault(const FaultPoint& fault);
   bool choice(const Choice& choice);

@@ -8,7 +8,7 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr std::uint64_t kFreshOneIn = 8;
+constexpr std::uint64_t kFreshOneIn = 4;
 constexpr std::uint64_t kWantedOneIn = 3;
 
 std::vector<std::size_t> reached_in(std::span<const std::uint64_t> counts) {

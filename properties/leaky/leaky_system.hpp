@@ -62,7 +62,7 @@ inline constexpr NamedLeak kLeaks[] = {
 inline constexpr std::uint32_t kLeakyWorld = 31;
 
 // Of a process whose history is long: more than the fresh one has had by then.
-inline constexpr std::uint64_t kManySessions = 200;
+inline constexpr std::uint64_t kManySessions = 300;
 
 // True in the program that is a fresh process.
 inline bool& in_a_fresh_process() {

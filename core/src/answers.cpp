@@ -33,10 +33,10 @@ Status check_get_start(const GetStart& start, std::uint64_t keys, std::uint64_t 
                      start.prefix_hit_groups <= groups && start.all_hit == all &&
                      (!all || start.transferable_len == keys);
   if (sound) return {};
-  return make_error(Errc::bad_answer, "get_start",
-                    fmt::format("{} found, {} transferable, {} groups, {}all hit, of {} keys in {} groups",
-                                start.raw_prefix_hit_len, start.transferable_len, start.prefix_hit_groups,
-                                start.all_hit ? "" : "not ", keys, groups));
+  return make_error(
+      Errc::bad_answer, "get_start",
+      fmt::format("{} found, {} transferable, {} groups, {}all hit, of {} keys in {} groups", start.raw_prefix_hit_len,
+                  start.transferable_len, start.prefix_hit_groups, start.all_hit ? "" : "not ", keys, groups));
 }
 
 }  // namespace holdfast

@@ -38,8 +38,7 @@ void require_possible(const KeyChoice& choice, bool without_bound) {
   const bool possible = (told == KeyOutcome::stored       ? stored
                          : told == KeyOutcome::not_stored ? !stored
                                                           : true) &&
-                        choice.stored_after_ns >= 0 &&
-                        (without_bound || choice.stored_after_ns <= kSettleBound);
+                        choice.stored_after_ns >= 0 && (without_bound || choice.stored_after_ns <= kSettleBound);
   if (possible) return;
   std::fprintf(stderr, "choose_next_commit: no owner answers %d with this fate\n", static_cast<int>(choice.code));
   std::abort();

@@ -31,7 +31,8 @@ template <Runtime Rt>
   GetHandleLease<Rt> handle(context, start->handle, generation);
   const std::size_t groups = std::max<std::size_t>(atomic_group_lens.size(), 1);
   if (Status sound = check_get_start(*start, keys.size(), groups); !sound) {
-    if (Status cancelled = handle.cancel(); !cancelled) sound.error().suppressed.push_back(std::move(cancelled.error()));
+    if (Status cancelled = handle.cancel(); !cancelled)
+      sound.error().suppressed.push_back(std::move(cancelled.error()));
     return std::move(sound.error());
   }
   if (!start->all_hit || start->transferable_len != keys.size()) {

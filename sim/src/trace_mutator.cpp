@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "holdfast/core/fluxon_runtime.hpp"
 #include "random_parts.hpp"
 
 namespace holdfast::sim {

@@ -71,6 +71,7 @@ class Prover:
 
     def __init__(self, root, build, work, options):
         self.root, self.build, self.work, self.options = root, build, work, options
+        self.plain = Program(build.path("holdfast"), work)
 
     def prove(self, mutant):
         folder = os.path.join(self.work, mutant.name)
@@ -135,6 +136,8 @@ class Prover:
         if catch.ended.status != 3 or again != 3:
             outcome.verdict, outcome.off = BROKEN, f"exit status {catch.ended.status}, of the replay {again}"
             return outcome
+        if self._fails_without(outcome, catch.trace):
+            return outcome
         off, _, _ = program.campaign(["run", "--seeds", RECHECKED_SEEDS], "run-off")
         outcome.off = "clean" if off.status == 0 else f"exit status {off.status}"
         outcome.verdict = CAUGHT if off.status == 0 else SEEN
@@ -142,9 +145,8 @@ class Prover:
 
     def _campaigns(self, mutant, program):
         tried = {}
-        for command, cases in (("run", ["--seeds", self.options.seeds]), ("sweep", [])):
-            if command == "sweep" and not self.options.sweep:
-                break
+        for command in self.options.by:
+            cases = ["--seeds", self.options.seeds] if command == "run" else []
             catch = program.first_catch([command], cases, mutant.invariant, command)
             if not catch.reported:
                 return Outcome(mutant, BROKEN, by=f"holdfast {command}: exit status {catch.ended.status}")
@@ -163,9 +165,19 @@ class Prover:
             outcome.verdict = BROKEN
             outcome.off = f"exit status {catch.ended.status}, {'a' if catch.trace else 'no'} trace"
             return outcome
+        if self._fails_without(outcome, catch.trace):
+            return outcome
         outcome.off, clean = self._switched_off(mutant, program, catch.trace)
         outcome.verdict = CAUGHT if clean else SEEN
         return outcome
+
+    def _fails_without(self, outcome, trace):
+        """Nor does a catch mean anything where the trace fails without the bug."""
+        status, tripped = self.plain.replay(trace, [])
+        if status != 0:
+            outcome.verdict = BROKEN
+            outcome.off = f"fails without the bug, too: {', '.join(tripped) or f'exit status {status}'}"
+        return status != 0
 
     def _switched_off(self, mutant, program, trace):
         """The invariant by itself first; then, as long as others see the bug, those as well."""

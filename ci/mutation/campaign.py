@@ -11,6 +11,13 @@ from dataclasses import dataclass, field
 HANG_LIMIT_S = 10  # of one case
 RUN_LIMIT_S = 1800  # of anything
 
+_running = set()  # process groups
+
+
+def end_all():
+    for group in list(_running):
+        os.killpg(group, signal.SIGKILL)
+
 
 @dataclass
 class Ended:
@@ -30,11 +37,13 @@ def run(words, limit_s=RUN_LIMIT_S, environment=None):
             expired.set()
             os.killpg(process.pid, signal.SIGKILL)
 
+        _running.add(process.pid)
         timer = threading.Timer(limit_s, end)
         timer.start()
         text = process.stdout.read().decode(errors="replace")
-        _, status, usage = os.wait4(process.pid, 0)
         timer.cancel()
+        _running.discard(process.pid)
+        _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         return Ended(process.returncode, text, usage.ru_utime + usage.ru_stime, expired.is_set())
 

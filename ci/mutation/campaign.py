@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass, field
 
 HANG_LIMIT_S = 10  # of one case
+SHRINK_LIMIT_S = 20
 RUN_LIMIT_S = 1800  # of anything
 
 _running = set()  # process groups
@@ -76,8 +77,8 @@ class Program:
     def campaign(self, words, name, recheck="0"):
         out = os.path.join(self.work, name)
         shutil.rmtree(out, ignore_errors=True)
-        ended = run([self.path, *words, "--jobs", "1", "--recheck", recheck, "--quiet", "--hang-limit",
-                     f"{HANG_LIMIT_S}s", "--out", out])
+        ended = run([self.path, *words, "--jobs", "1", "--recheck", recheck, "--quiet", "--no-shrink",
+                     "--hang-limit", f"{HANG_LIMIT_S}s", "--out", out])
         with open(out + ".log", "w", encoding="utf-8") as log:
             log.write(ended.text)
         try:
@@ -135,10 +136,12 @@ class Program:
         rows = re.findall(r"^([a-z-]+) +[\d,]+ +([\d,]+)(?:  [A-Za-z ]+)?$", ended.text, re.MULTILINE)
         return ended.status, [name for name, count in rows if count != "0"]
 
-    def shrunk_steps(self, trace):
+    def shrunk_steps(self, trace, invariant):
         """How many steps the shrunk trace has; None where it cannot be had."""
-        out = trace + ".shrunk"
-        if run([self.path, "shrink", trace, "--out", out]).status not in (0, 1) or not os.path.exists(out):
+        out = trace.replace(".trace.json", ".min.trace.json")
+        ended = run([self.path, "shrink", trace, "--invariant", invariant, "--time-budget", f"{SHRINK_LIMIT_S}s",
+                     "--quiet", "--out", out])
+        if ended.status != 1 or not os.path.exists(out):
             return None
         with open(out, encoding="utf-8") as file:
             return len(json.load(file)["steps"])

@@ -85,7 +85,7 @@ class Generated:
     def caught_by(self, number):
         """campaign, sweep, tests; or None."""
         program = os.path.join(self.build, "holdfast")
-        common = ["--jobs", "1", "--quiet", "--stop-at", "any", "--hang-limit", f"{HANG_LIMIT_S}s"]
+        common = ["--jobs", "1", "--quiet", "--no-shrink", "--stop-at", "any", "--hang-limit", f"{HANG_LIMIT_S}s"]
         ways = [("campaign", [program, "run", "--seeds", SEEDS, *common])]
         if SCENARIOS:
             ways.append(("sweep", [program, "sweep", *SCENARIOS, *common]))

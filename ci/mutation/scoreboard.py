@@ -35,7 +35,8 @@ def score(program, invariant, seeds, strategies, known):
             catch = program.first_catch(words, [] if words == ["sweep"] else ["--seeds", seeds], invariant, name)
         board[name] = None
         if catch.case:
-            board[name] = Score(catch.cases, catch.cpu_s, program.shrunk_steps(catch.trace) if catch.trace else None)
+            steps = program.shrunk_steps(catch.trace, invariant) if catch.trace else None
+            board[name] = Score(catch.cases, catch.cpu_s, steps)
     return board
 
 

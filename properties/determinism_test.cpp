@@ -92,9 +92,13 @@ TEST_P(LeakInOneProcess, IsCaughtWhenRunAgainThere) {
   EXPECT_THAT(divergence_of(GetParam(), false), names_the_first_event("the same process"));
 }
 INSTANTIATE_TEST_SUITE_P(Determinism, LeakInOneProcess,
-                         testing::Values(Leak::address, Leak::hash_seed, Leak::pointer_order, Leak::hash_order,
-                                         Leak::clock, Leak::history, Leak::locale),
+                         testing::Values(Leak::address, Leak::hash_seed, Leak::clock, Leak::history, Leak::locale),
                          test_name);
+// AddressSanitizer's heap hands out no block that was just let go, so that nothing stirs the order of its blocks.
+#ifndef __SANITIZE_ADDRESS__
+INSTANTIATE_TEST_SUITE_P(DeterminismOfTheHeap, LeakInOneProcess, testing::Values(Leak::pointer_order, Leak::hash_order),
+                         test_name);
+#endif
 
 class LeakOfAProcess : public testing::TestWithParam<Leak> {};
 TEST_P(LeakOfAProcess, IsCaughtInAFreshOneAlone) {

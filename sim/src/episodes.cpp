@@ -23,6 +23,9 @@ constexpr std::int32_t kNoMemory = static_cast<std::int32_t>(CudaErrc::memory_al
 constexpr std::int32_t kAlready = static_cast<std::int32_t>(CudaErrc::host_memory_already_registered);
 constexpr std::int32_t kNotSupported = static_cast<std::int32_t>(CudaErrc::not_supported);
 
+// How many places an owner's mappings take in turn.
+constexpr std::uint32_t kOwnerMappings = 3;
+
 // Long enough for whatever was submitted to be decided.
 constexpr Nanos kSettled = kSettleBound + kSecond;
 
@@ -314,6 +317,10 @@ void TraceAuthor::play_owner_restart() {
   switch (rng_.below(4)) {
     case 0:
       trace_.owner_restart();
+      // Unseen by the client, until a mapping lies where it knows one of an older generation.
+      if (one_in(3)) {
+        for (std::uint32_t i = 1; i < kOwnerMappings; ++i) trace_.owner_restart();
+      }
       break;
     case 1: {
       // A plan that cannot be waited for outlives its generation.

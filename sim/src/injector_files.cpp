@@ -52,7 +52,8 @@ struct Injector::Impl::Files final : FileBackend {
     if (arrival.fault != nullptr && answer && !answer->empty()) {
       const std::uint64_t arg = arrival.fault->arg;
       if (arg < kDamagedRead || !damage(*answer, arg / kDamagedRead)) answer->resize(arg % answer->size());
-      injector.fire(*arrival.fault, Origin::core, 0, path);
+      injector.fire(*arrival.fault, Origin::core, static_cast<std::int32_t>(Errc::bad_snapshot), path);
+      injector.fired.back().told_as = "decode_snapshot";
     }
     injector.leave(arrival);
     return answer;

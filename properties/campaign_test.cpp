@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "forwarding_system.hpp"
 #include "holdfast/sim/generator.hpp"
 
 namespace holdfast::sim {
@@ -35,35 +36,19 @@ constexpr std::uint32_t kShowsHashSeed = 31;
 constexpr std::uint32_t kRetriesForEver = 37;
 
 // The project's own store, which misbehaves where it is told to.
-class TroubledSystem final : public SystemUnderTest {
+class TroubledSystem final : public ForwardingSystem {
  public:
   TroubledSystem(Ports& ports, ClaimListener& listener, const SystemOptions& options, std::set<std::uint32_t> troubles)
-      : ports_(ports),
+      : ForwardingSystem(make_production_system(ports, listener, options)),
+        ports_(ports),
         listener_(listener),
         options_(options),
-        troubles_(std::move(troubles)),
-        inner_(make_production_system(ports, listener, options)) {}
+        troubles_(std::move(troubles)) {}
 
-  Status restore() override { return inner_->restore(); }
   Status open_session(SessionId session, const SessionSpec& spec, Engine& engine) override {
     if (troubles_.contains(spec.world)) misbehave(spec.world);
-    return inner_->open_session(session, spec, engine);
+    return ForwardingSystem::open_session(session, spec, engine);
   }
-  Status close_session(SessionId session) override { return inner_->close_session(session); }
-  Result<ResumeOutcome> resume(SessionId session) override { return inner_->resume(session); }
-  Result<IngestOutcome> chunk_finalized(SessionId session) override { return inner_->chunk_finalized(session); }
-  Result<std::uint32_t> hold(SessionId session, std::uint32_t hold_id) override {
-    return inner_->hold(session, hold_id);
-  }
-  void unhold(std::uint32_t hold_id) override { inner_->unhold(hold_id); }
-  Result<EvictOutcome> evict(SessionId session, std::uint32_t depth) override { return inner_->evict(session, depth); }
-  Result<EvictOutcome> make_room(std::uint64_t bytes) override { return inner_->make_room(bytes); }
-  Result<std::vector<Error>> warm_up() override { return inner_->warm_up(); }
-  PumpOutcome pump() override { return inner_->pump(); }
-  Status snapshot() override { return inner_->snapshot(); }
-  void device_torn_down() override { inner_->device_torn_down(); }
-  Status shut_down() override { return inner_->shut_down(); }
-  [[nodiscard]] Inspection inspect() const override { return inner_->inspect(); }
 
  private:
   void misbehave(std::uint32_t world) {
@@ -99,7 +84,6 @@ class TroubledSystem final : public SystemUnderTest {
   ClaimListener& listener_;
   SystemOptions options_;
   std::set<std::uint32_t> troubles_;
-  std::unique_ptr<SystemUnderTest> inner_;
 };
 
 std::shared_ptr<const Trace> trace_of_world(std::uint64_t world) {

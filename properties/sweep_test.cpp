@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "forwarding_system.hpp"
 #include "holdfast/sim/scenarios.hpp"
 #include "holdfast/sim/trace_builder.hpp"
 
@@ -237,48 +238,25 @@ TEST(Sweep, HoldsForAWriteAndAResume) {
   EXPECT_GT(tally.fired(), plan.cases() / 2);
 }
 
-TEST(Sweep, HoldsForEveryPairOfAWrite) {
-  const SweepPlan plan = plan_of({tiny()}, {.depth = 2});
+TEST(Sweep, HoldsForEveryPairOfAWriteAndOfAWarmUp) {
+  const SweepPlan plan = plan_of({tiny(), scenario("warm_up")}, {.depth = 2});
   SweepTally tally(plan);
   EXPECT_TRUE(run_all(plan, tally).failures.empty());
 }
 
 // A store that keeps the failures of puts to itself.
-class Silent final : public SystemUnderTest {
+class Silent final : public ForwardingSystem {
  public:
-  Silent(Ports& ports, ClaimListener& listener, const SystemOptions& options)
-      : inner_(make_production_system(ports, listener, options)) {}
-
-  Status restore() override { return inner_->restore(); }
-  Status open_session(SessionId session, const SessionSpec& spec, Engine& engine) override {
-    return inner_->open_session(session, spec, engine);
-  }
-  Status close_session(SessionId session) override { return inner_->close_session(session); }
-  Result<ResumeOutcome> resume(SessionId session) override { return inner_->resume(session); }
+  using ForwardingSystem::ForwardingSystem;
   Result<IngestOutcome> chunk_finalized(SessionId session) override {
-    Result<IngestOutcome> outcome = inner_->chunk_finalized(session);
+    Result<IngestOutcome> outcome = ForwardingSystem::chunk_finalized(session);
     return outcome ? std::move(*outcome) : IngestOutcome{IngestResult::uncached, IngestResult::uncached, {}};
   }
-  Result<std::uint32_t> hold(SessionId session, std::uint32_t hold_id) override {
-    return inner_->hold(session, hold_id);
-  }
-  void unhold(std::uint32_t hold_id) override { inner_->unhold(hold_id); }
-  Result<EvictOutcome> evict(SessionId session, std::uint32_t depth) override { return inner_->evict(session, depth); }
-  Result<EvictOutcome> make_room(std::uint64_t bytes) override { return inner_->make_room(bytes); }
-  Result<std::vector<Error>> warm_up() override { return inner_->warm_up(); }
-  PumpOutcome pump() override { return inner_->pump(); }
-  Status snapshot() override { return inner_->snapshot(); }
-  void device_torn_down() override { inner_->device_torn_down(); }
-  Status shut_down() override { return inner_->shut_down(); }
-  [[nodiscard]] Inspection inspect() const override { return inner_->inspect(); }
-
- private:
-  std::unique_ptr<SystemUnderTest> inner_;
 };
 
 TEST(Sweep, FindsAStoreThatKeepsFailuresToItselfAndItsTraceFailsAgain) {
   const SystemFactory silent = [](Ports& ports, ClaimListener& listener, const SystemOptions& options) {
-    return std::make_unique<Silent>(ports, listener, options);
+    return std::make_unique<Silent>(make_production_system(ports, listener, options));
   };
   const SweepPlan plan = plan_of({tiny()}, {}, silent);
   SweepTally tally(plan);

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "../forwarding_system.hpp"
 #include "holdfast/sim/executor.hpp"
 #include "holdfast/sim/system_under_test.hpp"
 
@@ -70,34 +71,22 @@ inline bool& in_a_fresh_process() {
   return fresh;
 }
 
-class LeakySystem final : public SystemUnderTest {
+class LeakySystem final : public ForwardingSystem {
  public:
   LeakySystem(Ports& ports, ClaimListener& listener, const SystemOptions& options, Leak leak)
-      : ports_(ports), options_(options), leak_(leak), inner_(make_production_system(ports, listener, options)) {}
+      : ForwardingSystem(make_production_system(ports, listener, options)),
+        ports_(ports),
+        options_(options),
+        leak_(leak) {}
 
-  Status restore() override { return inner_->restore(); }
   Status open_session(SessionId session, const SessionSpec& spec, Engine& engine) override {
     static std::uint64_t opened = 0;
     ++opened;
     if (spec.world == kLeakyWorld && leak_ != Leak::none) show(leaked(engine, opened));
-    return inner_->open_session(session, spec, engine);
+    return ForwardingSystem::open_session(session, spec, engine);
   }
-  Status close_session(SessionId session) override { return inner_->close_session(session); }
-  Result<ResumeOutcome> resume(SessionId session) override { return inner_->resume(session); }
-  Result<IngestOutcome> chunk_finalized(SessionId session) override { return inner_->chunk_finalized(session); }
-  Result<std::uint32_t> hold(SessionId session, std::uint32_t hold_id) override {
-    return inner_->hold(session, hold_id);
-  }
-  void unhold(std::uint32_t hold_id) override { inner_->unhold(hold_id); }
-  Result<EvictOutcome> evict(SessionId session, std::uint32_t depth) override { return inner_->evict(session, depth); }
-  Result<EvictOutcome> make_room(std::uint64_t bytes) override { return inner_->make_room(bytes); }
-  Result<std::vector<Error>> warm_up() override { return inner_->warm_up(); }
-  PumpOutcome pump() override { return inner_->pump(); }
-  Status snapshot() override { return inner_->snapshot(); }
-  void device_torn_down() override { inner_->device_torn_down(); }
-  Status shut_down() override { return inner_->shut_down(); }
   [[nodiscard]] Inspection inspect() const override {
-    Inspection inspection = inner_->inspect();
+    Inspection inspection = ForwardingSystem::inspect();
     inspection.references += references_;
     return inspection;
   }
@@ -170,7 +159,6 @@ class LeakySystem final : public SystemUnderTest {
   SystemOptions options_;
   Leak leak_;
   std::uint64_t references_ = 0;  // that nobody took
-  std::unique_ptr<SystemUnderTest> inner_;
 };
 
 inline SystemFactory leaky_factory(Leak leak) {

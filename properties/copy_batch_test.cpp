@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "holdfast/core/segment_registry.hpp"
-#include "holdfast/fakes/mock_cuda.hpp"
+#include "mock_instances.hpp"
 
 namespace holdfast {
 namespace {

@@ -14,8 +14,7 @@
 #include "holdfast/core/plan_tier_store.hpp"
 #include "holdfast/fakes/cuda_device.hpp"
 #include "holdfast/fakes/fluxon_owner.hpp"
-#include "holdfast/fakes/mock_cuda.hpp"
-#include "holdfast/fakes/mock_fluxon.hpp"
+#include "mock_instances.hpp"
 
 namespace holdfast {
 
@@ -30,11 +29,8 @@ inline constexpr std::uint64_t kTestGrantBytes = 64 << 10;
 class CoreTest : public testing::Test {
  protected:
   explicit CoreTest(const fakes::OwnerOptions& owner_options = {.segment_bytes = 1 << 20,
-                                                                .grant_bytes = kTestGrantBytes})
-      : owner(arena, clock, owner_options), device(arena, clock) {
-    fluxon.delegate_to(owner);
-    cuda.delegate_to(device);
-  }
+                                                                .grant_bytes = kTestGrantBytes});
+  ~CoreTest() override;
 
   static PlanOptions plan_options() {
     PlanOptions options;

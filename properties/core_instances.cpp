@@ -11,4 +11,11 @@ template class OwnedSnapshots<TestRuntime, MemoryTierStore<StdSync>>;
 template class Manager<TestRuntime, MemoryTierStore<StdSync>>;
 template class SessionBinding<MemoryManager>;
 
+CoreTest::CoreTest(const fakes::OwnerOptions& owner_options)
+    : owner(arena, clock, owner_options), device(arena, clock) {
+  fluxon.delegate_to(owner);
+  cuda.delegate_to(device);
+}
+CoreTest::~CoreTest() = default;
+
 }  // namespace holdfast

@@ -1,7 +1,7 @@
 // What happens to the fake Fluxon owner without a call: time-outs, evictions, restarts, deaths; and its own runs.
 #include "fluxon_owner_fixture.hpp"
 #include "holdfast/fakes/fluxon_owner.hpp"
-#include "holdfast/fakes/mock_fluxon.hpp"
+#include "mock_instances.hpp"
 
 namespace holdfast::fakes {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "holdfast/fakes/arena.hpp"
 #include "holdfast/fakes/cuda_device.hpp"
-#include "holdfast/fakes/mock_cuda.hpp"
 #include "holdfast/fakes/virtual_clock.hpp"
+#include "mock_instances.hpp"
 
 namespace holdfast {
 namespace {

@@ -392,6 +392,25 @@ TEST_F(Program, AHangIsAViolationWithItsTraceAndCommand) {
   EXPECT_THAT(again.out, HasSubstr("no end within 0.02 s of real time"));
 }
 
+TEST_F(Program, AFailureLeavesItsTraceWithoutAnOutputDirectory) {
+  write("w.jsonl", requests_apart(20'000, 1));  // far more than 20 ms of work
+  const Ended ended = run({"workload", "w.jsonl", "--hang-limit", "20ms"});
+  EXPECT_EQ(ended.status, 1) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("holdfast replay holdfast-failures/failures/1.trace.json"));
+  EXPECT_THAT(text_of("holdfast-failures/failures/1.trace.json"), HasSubstr("holdfast-trace/1"));
+  EXPECT_EQ(run({"run", "--seeds", "1"}).status, 0);
+  EXPECT_THAT(text_of("holdfast-failures/failures/1.trace.json"), HasSubstr("holdfast-trace/1"));
+}
+
+TEST_F(Program, AFailureIsToldWhereItsTraceCannotBeWritten) {
+  write("w.jsonl", requests_apart(20'000, 1));
+  write("holdfast-failures", "in the way");
+  const Ended ended = run({"workload", "w.jsonl", "--hang-limit", "20ms"});
+  EXPECT_EQ(ended.status, 1) << ended.out << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("no traces are written: "));
+  EXPECT_THAT(ended.out, HasSubstr("hang"));
+}
+
 TEST_F(Program, AFreshProcessIsNothingToStartByHand) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"1"}, {"1", "no-such-check"}, {"x"}}) {
     std::vector<std::string> arguments{"fresh-process"};

@@ -86,13 +86,16 @@ class Generated:
     def caught_by(self, number):
         """campaign, sweep, tests; or None."""
         program = os.path.join(self.build, "holdfast")
-        common = ["--jobs", "1", "--quiet", "--no-shrink", "--stop-at", "any", "--hang-limit", f"{HANG_LIMIT_S}s"]
+        out = os.path.join(self.build, "out", str(number))
+        common = ["--jobs", "1", "--quiet", "--no-shrink", "--stop-at", "any", "--hang-limit", f"{HANG_LIMIT_S}s",
+                  "--out", out]
         ways = (("campaign", [program, "run", "--seeds", SEEDS, *common]),
                 ("sweep", [program, "sweep", *SCENARIOS, *common]),
                 ("tests", [os.path.join(self.build, "properties", "holdfast_tests"), "--gtest_brief=1",
                            "--gtest_fail_fast"]))
         for name, words in ways:
             ended = run(words, CASE_LIMIT_S, {"HOLDFAST_MUTANT": str(number)})
+            shutil.rmtree(out, ignore_errors=True)
             if ended.timed_out or ended.status != 0:
                 self.last_words = ended.text
                 return name

@@ -250,9 +250,12 @@ Status carry_out(const CampaignJob& asked, Report& report) {
   if (!result) return result.error();
   report.result = std::move(*result);
 
-  if (job.out.empty() && !job.traces_otherwise.empty() && !report.result.failures.empty()) {
-    job.out = job.traces_otherwise;
-    if (auto status = make_directory(job.out + "/failures"); !status) return status;
+  if (job.out.empty() && !report.result.failures.empty()) {
+    job.out = kTracesWithoutOut;
+    if (auto status = make_directory(job.out + "/failures"); !status) {
+      fmt::print(stderr, "no traces are written: {}\n", printable(explain(status.error())));
+      job.out.clear();
+    }
   }
   FailureTraces traces;
   if (!job.out.empty()) {

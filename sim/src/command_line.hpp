@@ -69,7 +69,8 @@ Command list_command();
 
 // ---- What several commands take.
 inline constexpr std::string_view kOutHelp =
-    "write report.json, report.html, junit.xml and failures/SEED.trace.json to DIR";
+    "write report.json, report.html, junit.xml and failures/SEED.trace.json to DIR; without it only these traces are "
+    "written, to holdfast-failures";
 OptionSpec disable_option();
 OptionSpec seed_option();
 OptionSpec profile_option();
@@ -93,8 +94,11 @@ Result<Trace> trace_of(const Arguments& arguments, std::string_view command);
 // Makes `out` (when not empty), before the work, so that a directory that cannot be had is bad usage.
 Status prepare_output(const std::string& out);
 
-// Runs a campaign of the report's seeds with progress on standard error, fills `report` with what it found, writes
-// the traces of what failed and the reports to `out` (when not empty), and prints the summary.
+// Where the traces of failures go without --out.
+inline constexpr std::string_view kTracesWithoutOut = "holdfast-failures";
+
+// Runs a campaign of the report's seeds with progress on standard error, fills `report` with what it found and writes
+// the traces of what failed.
 struct CampaignJob {
   CampaignOptions options;
   TraceSource source;
@@ -103,8 +107,6 @@ struct CampaignJob {
   Nanos shrink_budget_ns = 0;  // real time in which the traces of failures are shrunk; 0 = they are not
   // Runs the campaign; when empty, run_campaign does, over `source`.
   std::function<Result<CampaignResult>(const CampaignOptions&, const ProgressSink&)> campaign;
-  // Where the traces of failures go without `out`; empty = nowhere, since a seed tells its trace.
-  std::string traces_otherwise;
   // The command that runs one seed again when there is no trace file.
   std::function<std::string(std::uint64_t seed)> replay_words;
 };

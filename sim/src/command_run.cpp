@@ -21,7 +21,6 @@ using Kind = OptionSpec::Kind;
 
 constexpr std::uint64_t kSeedsDefault = 1000;
 constexpr std::uint64_t kSeedsOfABudget = 1'000'000'000'000;  // more than any budget lets run
-constexpr const char* kTracesOfCoverage = "holdfast-failures";
 
 CommandSpec spec() {
   CommandSpec spec;
@@ -39,7 +38,7 @@ CommandSpec spec() {
       {"time-budget", Kind::value, "TIME", "begin no more seeds after this real time, like 10m"},
       {"profile", Kind::value, "NAME",
        "what traces look like (default 'default'; holdfast list profiles). Of 'coverage' a seed depends on those "
-       "before it: failures leave their traces in DIR, or in holdfast-failures, and each shard begins anew"},
+       "before it, and each shard begins anew"},
       {"scenario", Kind::value, "NAME",
        "run this one trace instead of seeds (holdfast list scenarios); abcd is a gate"},
       {"shard", Kind::value, "I/N",
@@ -142,7 +141,7 @@ void acknowledge_sharding(const Environment& environment) {
   if (const auto file = environment("TEST_SHARD_STATUS_FILE")) static_cast<void>(write_output_file(*file, ""));
 }
 
-// A seed means nothing without all before it in its range, so that failures leave their traces behind in any case.
+// A seed means nothing without all before it in its range.
 void guide_by_coverage(CampaignJob& job, const Profile& profile, Report& report) {
   auto failed = std::make_shared<std::map<std::uint64_t, std::shared_ptr<const Trace>>>();
   job.campaign = [failed, &profile, &report](const CampaignOptions& options,
@@ -154,7 +153,6 @@ void guide_by_coverage(CampaignJob& job, const Profile& profile, Report& report)
     return std::move(result->campaign);
   };
   job.source = [failed](std::uint64_t seed) { return failed->at(seed); };
-  job.traces_otherwise = kTracesOfCoverage;
   job.replay_words = [first = report.seeds.first, &profile](std::uint64_t seed) {
     return fmt::format("holdfast run --seeds {}-{} --profile {}", first, seed, profile.name);
   };

@@ -28,7 +28,7 @@ using testing::Return;
 constexpr BlobRecord kBlob{.nbytes = 800, .slot_bytes = 32768, .n_layers = 4, .committed_at_ns = 5};
 constexpr SkeletonRecord kSkeleton{.nbytes = 30, .committed_at_ns = 6};
 
-NodeKey root_key(std::uint8_t number) {
+NodeKey root_numbered(std::uint8_t number) {
   NodeKey key;
   key.digest[0] = number;
   return key;
@@ -36,7 +36,7 @@ NodeKey root_key(std::uint8_t number) {
 
 // Two worlds: a chain of three with a fork, and one node with a latent only.
 void fill(Forest& forest) {
-  Namespace& first = forest.touch_namespace({.root = root_key(2), .sink_chunks = 1});
+  Namespace& first = forest.touch_namespace({.root = root_numbered(2), .sink_chunks = 1});
   Node* a = forest.get_or_create(*first.root(), "1");
   Node* b = forest.get_or_create(*a, "\"\xc3\xa9\"");
   Node* c = forest.get_or_create(*b, "3");
@@ -46,7 +46,7 @@ void fill(Forest& forest) {
     forest.set_blob_ready(*node, kBlob);
   }
   forest.withdraw_blob(*b);
-  Namespace& second = forest.touch_namespace({.root = root_key(1)});
+  Namespace& second = forest.touch_namespace({.root = root_numbered(1)});
   forest.set_skeleton_ready(*forest.get_or_create(*second.root(), "1"), kSkeleton);
 }
 
@@ -76,7 +76,7 @@ TEST(Snapshot, WhatWasReadyIsReadyAgainAndNotConfirmed) {
   Forest restored({.hash_seed = 9});
   restore_snapshot(decode_snapshot(filled_snapshot()).value(), 77, restored);
 
-  const Namespace* first = restored.find_namespace(root_key(2));
+  const Namespace* first = restored.find_namespace(root_numbered(2));
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->sink_chunks(), 1U);
   EXPECT_EQ(first->sessions(), 0U);
@@ -121,13 +121,13 @@ TEST(Snapshot, AnEmptyForestIsASnapshotToo) {
 
 TEST(Snapshot, WithNothingReadyBelowANodeIsLeftOut) {
   Forest forest({});
-  Namespace& world = forest.touch_namespace({.root = root_key(1)});
+  Namespace& world = forest.touch_namespace({.root = root_numbered(1)});
   Node* kept = forest.get_or_create(*world.root(), "kept");
   EXPECT_FALSE(forest.get_or_create(*kept, "left out")->blob().ready);
   forest.set_blob_ready(*forest.get_or_create(*kept, "ready"), kBlob);
   forest.set_blob_ready(*forest.get_or_create(*world.root(), "withdrawn"), kBlob);
   forest.withdraw_blob(*forest.get_or_create(*world.root(), "withdrawn"));
-  forest.touch_namespace({.root = root_key(2)});
+  forest.touch_namespace({.root = root_numbered(2)});
   const Snapshot snapshot = decode_snapshot(encode_snapshot(forest)).value();
   ASSERT_EQ(snapshot.worlds.size(), 1U);
   ASSERT_EQ(snapshot.worlds[0].nodes.size(), 2U);
@@ -138,7 +138,7 @@ TEST(Snapshot, WithNothingReadyBelowANodeIsLeftOut) {
 
 TEST(Snapshot, TheOrderOfEvictionSurvives) {
   Forest forest({});
-  Namespace& world = forest.touch_namespace({.root = root_key(1)});
+  Namespace& world = forest.touch_namespace({.root = root_numbered(1)});
   std::vector<Node*> nodes;
   for (int i = 0; i < 5; ++i) {
     nodes.push_back(forest.get_or_create(*world.root(), std::to_string(i)));
@@ -158,7 +158,7 @@ TEST(Snapshot, TheOrderOfEvictionSurvives) {
 
 TEST(Snapshot, ARestoreLeavesWhatTheForestAlreadyHas) {
   Forest forest({});
-  Namespace& world = forest.open_namespace({.root = root_key(2), .sink_chunks = 1});
+  Namespace& world = forest.open_namespace({.root = root_numbered(2), .sink_chunks = 1});
   Node* a = forest.get_or_create(*world.root(), "1");
   forest.set_blob_ready(*a, {.nbytes = 1, .slot_bytes = 4096, .n_layers = 1});
   restore_snapshot(decode_snapshot(filled_snapshot()).value(), 0, forest);
@@ -245,7 +245,7 @@ TEST(SnapshotRefusal, DeepNestingIsRefusedBeforeItIsTakenIn) {
                  "line 2: member root: an array is not expected", limits);
 }
 
-const NodeKey kRoot = root_key(1);
+const NodeKey kRoot = root_numbered(1);
 
 std::string world_line(std::uint64_t nodes) {
   return fmt::format("{{\"nodes\":{},\"root\":\"{}\",\"sink_chunks\":0}}\n", nodes, to_hex(kRoot));
@@ -299,8 +299,8 @@ TEST(SnapshotRefusal, WhatIsNeverWrittenIsRefused) {
   EXPECT_TRUE(decode_snapshot(
       with_header(world_line(2) + node_line(a, "a", {}, 2) + node_line(below, "c", kLatentBelow, 1), 1, 2)));
   const std::string earlier_world =
-      fmt::format("{{\"nodes\":1,\"root\":\"{}\",\"sink_chunks\":0}}\n", to_hex(root_key(0))) +
-      node_line(node_key(root_key(0), "a"), "a", kLatent);
+      fmt::format("{{\"nodes\":1,\"root\":\"{}\",\"sink_chunks\":0}}\n", to_hex(root_numbered(0))) +
+      node_line(node_key(root_numbered(0), "a"), "a", kLatent);
 
   struct Case {
     std::string content;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint32_t kWorlds = 2;
 
-NodeKey root_key(std::uint32_t world) {
+NodeKey model_root(std::uint32_t world) {
   NodeKey key;
   key.digest[31] = static_cast<std::uint8_t>(world + 1);
   return key;
@@ -150,7 +150,7 @@ class Comparison {
   }
 
   Node& real_of(const ModelNode& node) {
-    Node* at = forest_.find_namespace(root_key(node.world))->root();
+    Node* at = forest_.find_namespace(model_root(node.world))->root();
     for (const std::string& action : node.path) {
       at = forest_.find_child(*at, action);
       RC_ASSERT(at != nullptr);
@@ -165,14 +165,14 @@ class Comparison {
   }
 
   void open(std::uint32_t world, std::uint32_t sink) {
-    forest_.open_namespace({.root = root_key(world), .sink_chunks = sink});
+    forest_.open_namespace({.root = model_root(world), .sink_chunks = sink});
     worlds_[world].exists = true;
     worlds_[world].sink = std::max(worlds_[world].sink, sink);
     ++worlds_[world].sessions;
   }
   void close(std::uint32_t world) {
     if (worlds_[world].sessions == 0) return;
-    forest_.close_namespace(*forest_.find_namespace(root_key(world)));
+    forest_.close_namespace(*forest_.find_namespace(model_root(world)));
     --worlds_[world].sessions;
   }
   void create(const Step& step) {
@@ -186,7 +186,7 @@ class Comparison {
     }
     if (!worlds_[made.world].exists) return;
     Node& real_parent =
-        made.path.empty() ? *forest_.find_namespace(root_key(made.world))->root() : real_of(nodes_[parent]);
+        made.path.empty() ? *forest_.find_namespace(model_root(made.world))->root() : real_of(nodes_[parent]);
     made.path.push_back(std::to_string(step.b % 3));
     Node* real = forest_.get_or_create(real_parent, made.path.back());
     RC_ASSERT(real->matched_chunks() == made.path.size());
@@ -210,7 +210,7 @@ class Comparison {
                                            })) {
       ++matched;
     }
-    RC_ASSERT(forest_.lookup(*forest_.find_namespace(root_key(world)), views)->matched_chunks() == matched);
+    RC_ASSERT(forest_.lookup(*forest_.find_namespace(model_root(world)), views)->matched_chunks() == matched);
   }
   void evict() {
     Node* victim = forest_.least_recent_evictable();
@@ -226,7 +226,7 @@ class Comparison {
       return node.world == world && (node.refs > 0 || node.writing);
     });
     const bool allowed = !used && !has_session_or_unpinned_blob(world);
-    RC_ASSERT(forest_.drop_namespace(*forest_.find_namespace(root_key(world))).has_value() == allowed);
+    RC_ASSERT(forest_.drop_namespace(*forest_.find_namespace(model_root(world))).has_value() == allowed);
     if (!allowed) return;
     worlds_[world] = {};
     std::erase_if(nodes_, [&](const ModelNode& node) { return node.world == world; });

@@ -10,6 +10,10 @@ endif()
 function(holdfast_configure_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Less looking for memory to reuse, in KiB: a fifth of the time of a build.
+    target_compile_options(${target} PRIVATE --param=ggc-min-heapsize=1000000)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # Its optimiser finds fault with std::string and std::optional where there is none; the sanitizers look instead.
     target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow

@@ -62,6 +62,14 @@ class Catch:
     trace: str = ""
 
 
+@dataclass
+class Shrunk:
+    steps_before: int
+    steps: int
+    seconds: float  # of real time
+    minimal: bool  # without any one thing it fails otherwise, or not at all
+
+
 class Program:
     """A `holdfast` program."""
 
@@ -136,12 +144,13 @@ class Program:
         rows = re.findall(r"^([a-z-]+) +[\d,]+ +([\d,]+)(?:  [A-Za-z ]+)?$", ended.text, re.MULTILINE)
         return ended.status, [name for name, count in rows if count != "0"]
 
-    def shrunk_steps(self, trace, invariant):
-        """How many steps the shrunk trace has; None where it cannot be had."""
+    def shrunk(self, trace, invariant):
+        """What becomes of a trace; None where it cannot be shrunk."""
         out = trace.replace(".trace.json", ".min.trace.json")
         ended = run([self.path, "shrink", trace, "--invariant", invariant, "--time-budget", f"{SHRINK_LIMIT_S}s",
                      "--quiet", "--out", out])
-        if ended.status != 1 or not os.path.exists(out):
+        told = re.search(r" traces in ([\d.]+) s, ", ended.text)
+        if ended.status != 1 or not told:
             return None
-        with open(out, encoding="utf-8") as file:
-            return len(json.load(file)["steps"])
+        steps = [len(json.loads(open(path, encoding="utf-8").read())["steps"]) for path in (trace, out)]
+        return Shrunk(*steps, float(told.group(1)), "yes: without any one" in ended.text)

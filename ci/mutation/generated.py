@@ -17,6 +17,7 @@ SEEDS = "1-500"
 SCENARIOS = ("warm_up", "registered_by_others", "registration_refused", "cold_write", "mixed_write", "two_writers",
              "leftovers", "orphans", "old_plan", "restart_during_get", "evict_failed", "memory_tier", "snapshot_failed")
 CASE_LIMIT_S = 120  # of one campaign or run of the tests, which take a few seconds
+PROGRESS_EVERY = 50
 SURVIVORS = "properties/mutants/survivors.txt"
 
 
@@ -121,8 +122,12 @@ def prove(root, work, jobs, share, wanted):
         raise BuildError(f"without any bug the {by} fail:\n{generated.last_words[-6000:]}")
 
     begin = time.monotonic()
+    verdicts = []
     with concurrent.futures.ThreadPoolExecutor(max_workers=jobs) as pool:
-        verdicts = list(pool.map(lambda site: generated.caught_by(site.number), chosen))
+        for verdict in pool.map(lambda site: generated.caught_by(site.number), chosen):
+            verdicts.append(verdict)
+            if len(verdicts) % PROGRESS_EVERY == 0:
+                print(f"generated: {len(verdicts)} of {len(chosen)}, {verdicts.count(None)} survived", flush=True)
     minutes = (time.monotonic() - begin) / 60
     with open(os.path.join(work, "verdicts.txt"), "w", encoding="utf-8") as file:
         for site, verdict in zip(chosen, verdicts):

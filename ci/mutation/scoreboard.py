@@ -2,6 +2,8 @@
 from dataclasses import dataclass
 from statistics import median
 
+from campaign import Shrunk
+
 STRATEGIES = {
     "random": ["run"],
     "swarm": ["run", "--profile", "swarm"],
@@ -14,7 +16,7 @@ STRATEGIES = {
 class Score:
     cases: int  # until the first catch by the bug's invariant
     seconds: float  # of processor time, for these
-    steps: int | None  # of the shrunk trace
+    shrunk: Shrunk | None
 
 
 def strategies_of(program):
@@ -35,8 +37,8 @@ def score(program, invariant, seeds, strategies, known):
             catch = program.first_catch(words, [] if words == ["sweep"] else ["--seeds", seeds], invariant, name)
         board[name] = None
         if catch.case:
-            steps = program.shrunk_steps(catch.trace, invariant) if catch.trace else None
-            board[name] = Score(catch.cases, catch.cpu_s, steps)
+            shrunk = program.shrunk(catch.trace, invariant) if catch.trace else None
+            board[name] = Score(catch.cases, catch.cpu_s, shrunk)
     return board
 
 
@@ -49,7 +51,7 @@ def rows_of(outcomes):
         row = [outcome.mutant.name, outcome.mutant.invariant]
         for name in STRATEGIES:
             told = outcome.board.get(name)
-            row += ([str(told.cases), f"{told.seconds:.2f}", "-" if told.steps is None else str(told.steps)] if told
+            row += ([str(told.cases), f"{told.seconds:.2f}", str(told.shrunk.steps) if told.shrunk else "-"] if told
                     else ["missed" if name in outcome.board else "-", "", ""])
         rows.append(row)
     return rows
@@ -63,8 +65,11 @@ def summary(outcomes):
         if not caught:
             lines.append(f"{name}: not tried" if not tried else f"{name}: caught 0 of {len(tried)}")
             continue
-        steps = [each.steps for each in caught if each.steps is not None]
         lines.append(f"{name}: caught {len(caught)} of {len(tried)}; median {median(e.cases for e in caught):.0f} cases, "
-                     f"{median(e.seconds for e in caught):.2f} s, "
-                     f"{f'{median(steps):.0f} steps once shrunk' if steps else 'nothing shrunk'}")
+                     f"{median(e.seconds for e in caught):.2f} s")
+    shrunk = [score.shrunk for outcome in outcomes for score in outcome.board.values() if score and score.shrunk]
+    if shrunk:
+        lines.append(f"{len(shrunk)} failures shrunk: median {median(e.steps_before for e in shrunk):.0f} steps to "
+                     f"{median(e.steps for e in shrunk):.0f} in {median(e.seconds for e in shrunk):.2f} s, longest "
+                     f"{max(e.steps for e in shrunk)}, {sum(e.minimal for e in shrunk)} of them 1-minimal")
     return lines

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +21,7 @@
 #include <utility>
 
 #include "campaign_worker.hpp"
+#include "child_process.hpp"
 #include "holdfast/sim/text.hpp"
 #include "stop_signals.hpp"
 
@@ -225,14 +224,7 @@ class Campaign {
   }
 
   [[noreturn]] void be_worker(pid_t parent, int socket, int complaints, WorkerSlot& slot) {
-    // It ends with its parent, whatever that one dies of; the terminal's interrupt is for the parent alone.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(0);
-    std::signal(SIGINT, SIG_IGN);
-    std::signal(SIGTERM, SIG_DFL);
-    const rlimit no_core{0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
-    dup2(complaints, STDERR_FILENO);
+    settle_as_child(parent, complaints);
     slot.phase = WorkerPhase::idle;
     serve_blocks(socket, slot, options_, factory_, source_);
     std::fflush(nullptr);

@@ -1,11 +1,9 @@
 // How a worker's results cross the pipe: numbers of variable length, in one fixed order, both ways by the same list.
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
@@ -202,14 +200,6 @@ std::optional<ReceivedMessage> receive_message(int socket, std::string& stream) 
     if (bytes <= 0) return std::nullopt;
     stream.append(piece, static_cast<std::size_t>(bytes));
   }
-}
-
-std::string how_it_ended(int status) {
-  if (WIFEXITED(status)) return fmt::format("the process exited with status {}", WEXITSTATUS(status));
-  const int number = WTERMSIG(status);
-  const char* words = sigdescr_np(number);
-  return fmt::format("the process ended by signal {} ({}{})", number, words == nullptr ? "unknown" : words,
-                     number == SIGKILL ? "; perhaps the system ran out of memory" : "");
 }
 
 }  // namespace holdfast::sim

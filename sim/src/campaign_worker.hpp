@@ -51,9 +51,6 @@ bool send_all(int socket, std::string_view bytes);
 // The next message; waits for it. Nothing: the other side has gone.
 std::optional<ReceivedMessage> receive_message(int socket, std::string& stream);
 
-// "the process exited with status 3", of what waitpid gave.
-std::string how_it_ended(int status);
-
 // True for the share of seeds that a ratio picks: the same ones whoever asks.
 bool picked(std::uint64_t seed, const Share& share);
 

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +16,7 @@
 #include <ctime>
 #include <exception>
 
-#include "campaign_worker.hpp"
+#include "child_process.hpp"
 #include "holdfast/sim/text.hpp"
 
 namespace holdfast::sim {
@@ -38,14 +36,8 @@ Error failed(std::string_view what, int number) {
 
 [[noreturn]] void be_child(pid_t parent, int pipe, int complaints,
                            const std::function<void(ForkedChild::Link&)>& work) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(0);
-  std::signal(SIGINT, SIG_IGN);  // the terminal's interrupt is for the parent alone
-  std::signal(SIGTERM, SIG_DFL);
+  settle_as_child(parent, complaints);
   std::signal(SIGPIPE, SIG_IGN);
-  const rlimit no_core{0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  dup2(complaints, STDERR_FILENO);
   ForkedChild::Link link(pipe);
   try {
     work(link);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "campaign_worker.hpp"
+#include "child_process.hpp"
 #include "holdfast/sim/text.hpp"
 
 extern char** environ;

@@ -15,8 +15,29 @@ using Weights = std::array<std::uint32_t, kEpisodeCount>;
 constexpr Weights kDefaultWeights{2, 4, 1, 4, 3, 3, 3, 2, 1, 1, 2, 2, 1, 1};
 constexpr Weights kCalmWeights{4, 6, 2, 0, 0, 0, 2, 0, 1, 0, 1, 0, 0, 1};
 
-constexpr Weights kSwarmWeights{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
-constexpr FaultSites kSwarmSites{.eventful = {7, 8}, .active = {1, 64}, .drastic = {1, 2}, .burst = {1, 2}};
+constexpr Profile kSwarm{
+    .name = "swarm",
+    .about = "each seed without a random half of the steps and faults, and leaning hard towards some of the rest",
+    .episodes_min = 3,
+    .episodes_max = 12,
+    .weights = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2},
+    .faults = true,
+    .sites = {.eventful = {7, 8}, .active = {1, 64}, .drastic = {1, 2}, .burst = {1, 2}},
+    .choice = {1, 3},
+    .registration_trouble = {1, 3},
+    .tight_segment = {1, 6},
+    .in_memory_store = {1, 16},
+    .large_values = {1, 64},
+    .swarm = true};
+
+constexpr Profile kCoverage = [] {
+  Profile profile = kSwarm;
+  profile.name = "coverage";
+  profile.about = "keeps traces that reach a new fault, state or mark, and changes those";
+  profile.episodes_max = 8;
+  profile.coverage_guided = true;
+  return profile;
+}();
 
 constexpr std::array<Profile, 6> kProfiles{{
     {.name = "default",
@@ -64,33 +85,8 @@ constexpr std::array<Profile, 6> kProfiles{{
      .tight_segment = {1, 8},
      .in_memory_store = {0, 1},
      .hostile = true},
-    {.name = "swarm",
-     .about = "each seed without a random half of the steps and faults, and leaning hard towards some of the rest",
-     .episodes_min = 3,
-     .episodes_max = 12,
-     .weights = kSwarmWeights,
-     .faults = true,
-     .sites = kSwarmSites,
-     .choice = {1, 3},
-     .registration_trouble = {1, 3},
-     .tight_segment = {1, 6},
-     .in_memory_store = {1, 16},
-     .large_values = {1, 64},
-     .swarm = true},
-    {.name = "coverage",
-     .about = "keeps traces that reach a new fault, state or mark, and changes those",
-     .episodes_min = 3,
-     .episodes_max = 8,
-     .weights = kSwarmWeights,
-     .faults = true,
-     .sites = kSwarmSites,
-     .choice = {1, 3},
-     .registration_trouble = {1, 3},
-     .tight_segment = {1, 6},
-     .in_memory_store = {1, 16},
-     .large_values = {1, 64},
-     .swarm = true,
-     .coverage_guided = true},
+    kSwarm,
+    kCoverage,
 }};
 
 }  // namespace

@@ -87,6 +87,11 @@ TEST_F(UnsettledTableTest, OnlyWhatIsWholeHereOfTheRightLengthAndPastItsBoundIsA
   EXPECT_FALSE(table.adoptable(both, lengths, kBound - 1));
   EXPECT_FALSE(table.adoptable(both, other, kBound));
   EXPECT_FALSE(table.adoptable(more, lengths, kBound));
+
+  UnsettledKey found = unknown;
+  found.ours = false;
+  table.add(both.back(), found, kCommit);
+  EXPECT_FALSE(table.adoptable(both, lengths, kBound)) << "its length was never on record";
 }
 
 TEST_F(UnsettledTableTest, HeldBytesAreSlotsOfWhatIsHere) {

@@ -65,9 +65,9 @@ PutGate UnsettledTable::gate(Keys keys, Nanos now_ns) const {
 bool UnsettledTable::adoptable(Keys keys, std::span<const std::uint64_t> value_bytes, Nanos now_ns) const {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const auto at = entries_.find(keys[i]);
-    if (at == entries_.end() || at->second.key.value_bytes != value_bytes[i] || now_ns < bound_of(at->second)) {
-      return false;
-    }
+    if (at == entries_.end() || now_ns < bound_of(at->second)) return false;
+    const UnsettledKey& key = at->second.key;
+    if (!key.ours || key.value_bytes != value_bytes[i]) return false;
   }
   return true;
 }

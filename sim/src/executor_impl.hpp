@@ -59,7 +59,7 @@ struct Executor::Impl {
     std::uint64_t namespace_id = 0;
     std::uint32_t break_even_k = 1;
     bool mistaken = false;   // its engine is not what its namespace was made for
-    bool unnoticed = false;  // and its blobs look like right ones: it must not write any
+    bool unnoticed = false;  // and its blobs or latents look like right ones: it must not write any
     bool open = false;
     bool generated = false;
     std::unique_ptr<StandInEngine> engine;  // while it is open

@@ -44,7 +44,7 @@ class PlanTierStore {
       if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns()};
       if (gate == PutGate::open) {
         // Not of our doing that we know of: an orphan of an earlier incarnation, to be gone before the next try.
-        queue_removal({keys, value_bytes, context_.now_ns()});
+        queue({keys, value_bytes, context_.now_ns()}, false);
         return PutReceipt{PutVerdict::elsewhere, 0};
       }
       if (!remove_leftovers(keys, absorbed)) {
@@ -101,13 +101,7 @@ class PlanTierStore {
     return outcome;
   }
 
-  void queue_removal(const RemoveRequest& request) {
-    context_.unsettled.with([&](UnsettledTable& table) {
-      for (std::size_t i = 0; i < request.keys.size(); ++i) {
-        table.add(request.keys[i], {request.value_bytes[i], request.last_commit_ns, false}, context_.now_ns());
-      }
-    });
-  }
+  void queue_removal(const RemoveRequest& request) { queue(request, true); }
 
   // Periodic work: ends quarantined plans whose copies have landed, and removes what is due, at most `removals_max`
   // keys. Gives the number of keys settled. Errors are moved to `errors`; what they belong to stays queued.
@@ -153,6 +147,14 @@ class PlanTierStore {
   [[nodiscard]] RegistryCounts registry_counts() const { return context_.registry.counts(); }
 
  private:
+  void queue(const RemoveRequest& request, bool ours) {
+    context_.unsettled.with([&](UnsettledTable& table) {
+      for (std::size_t i = 0; i < request.keys.size(); ++i) {
+        table.add(request.keys[i], {request.value_bytes[i], request.last_commit_ns, false, ours}, context_.now_ns());
+      }
+    });
+  }
+
   PutGate gate_of(Keys keys) const {
     return context_.unsettled.with([&](const UnsettledTable& table) { return table.gate(keys, context_.now_ns()); });
   }

@@ -28,6 +28,7 @@ struct UnsettledKey {
   std::uint64_t value_bytes = 0;
   Nanos last_commit_ns = 0;   // when its last commit had been submitted
   bool known_stored = false;  // a leftover: its commit answered 0, only its removal is open
+  bool ours = true;           // false: a put found it there, its length is not on record, and it is not to be adopted
 };
 
 // What a key's removal answered.
@@ -55,7 +56,8 @@ class UnsettledTable {
   void unblock(std::string_view key);
 
   [[nodiscard]] PutGate gate(Keys keys, Nanos now_ns) const;
-  // True when every key is here, past its bound, with this length: what is readable under all of them may be adopted.
+  // True when every key is here, ours, past its bound, with this length: what is readable under all of them may be
+  // adopted.
   [[nodiscard]] bool adoptable(Keys keys, std::span<const std::uint64_t> value_bytes, Nanos now_ns) const;
   [[nodiscard]] bool contains(std::string_view key) const { return entries_.find(key) != entries_.end(); }
   [[nodiscard]] const UnsettledKey* find(std::string_view key) const;

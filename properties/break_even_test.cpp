@@ -34,6 +34,16 @@ TEST(BreakEven, NothingPaysWithinNoChunks) {
   EXPECT_EQ(break_even_k({.recompute_per_chunk_s = 1, .max_k = 0}).value(), 1U);
 }
 
+TEST(BreakEven, TheLastChunkThatIsTriedMayPay) {
+  EXPECT_EQ(break_even_k({.recompute_per_chunk_s = 1, .fixed_overhead_s = 2.5, .max_k = 3}).value(), 3U);
+}
+
+TEST(BreakEven, TheEndsOfEachRangeAreAllowed) {
+  EXPECT_EQ(break_even_k({.recompute_per_chunk_s = 1, .max_k = kBreakEvenMaxK}).value(), 1U);
+  EXPECT_EQ(fetch_per_chunk_s({.chunk_bytes = 8, .bandwidth_bytes_per_s = 2, .overlap = 0}).value(), 0.0);
+  EXPECT_EQ(fetch_per_chunk_s({.chunk_bytes = 8, .bandwidth_bytes_per_s = 2, .overlap = 1}).value(), 4.0);
+}
+
 TEST(BreakEven, CostsThatAreNoCostsAreRefused) {
   for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     EXPECT_TRUE(break_even_k({.recompute_per_chunk_s = bad}).error().is(Errc::invalid_argument));

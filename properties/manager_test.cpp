@@ -27,6 +27,11 @@ class ManagerTest : public SessionTest {
   Result<EvictReceipt> evict(const std::vector<std::string>& actions) {
     return manager.evict_blob(*node(spec, actions), absorbed);
   }
+  void fail_removals(int times) {
+    auto& expected = EXPECT_CALL(fluxon, remove).Times(testing::AtLeast(times));
+    for (int i = 0; i < times; ++i) expected.WillOnce(Return(fluxon_error(FluxonErrc::network, "remove")));
+    expected.WillRepeatedly(Invoke(&owner, &fakes::FakeOwner::remove));
+  }
   std::string latent_key(const std::vector<std::string>& actions) { return latent_locator(node(spec, actions)->key()); }
 
   const WorldSpec spec = world_spec(kFullRing);
@@ -76,6 +81,43 @@ TEST_F(ManagerTest, ABlobWhoseRemovalFailedIsKeptAndNotServedAndTriedAgain) {
   EXPECT_FALSE(node(spec, {"0"})->blob().present);
   EXPECT_EQ(manager.accounted_bytes(), kLatentSlot);
   EXPECT_EQ(owner.stored_keys(), 1U);
+}
+
+TEST_F(ManagerTest, EveryPumpTriesOtherFailedEvictionsAgain) {
+  TestManager slow{runtime, store, {.pump_evictions_max = 1}};
+  TestEngine engine(device, stream, spec);
+  auto session = *SessionBinding<TestManager>::open(slow, engine, {spec, 4, 3});
+  for (const char* action : {"0", "1"}) {
+    engine.generate(std::string("|") + action);
+    ASSERT_TRUE(session->on_chunk_finalized(action, absorbed).has_value());
+  }
+  settle();
+  Node* first = slow.find(node_key(spec.root, "0"));
+  Node* second = slow.find(node_key(first->key(), "1"));
+  fail_removals(8);
+  ASSERT_FALSE(slow.evict_blob(*first, absorbed).has_value());
+  ASSERT_FALSE(slow.evict_blob(*second, absorbed).has_value());
+  std::vector<Error> errors;
+  slow.pump(errors);
+  EXPECT_FALSE(first->blob().present);
+  EXPECT_TRUE(second->blob().present);
+  slow.pump(errors);
+  EXPECT_FALSE(second->blob().present);
+}
+
+TEST_F(ManagerTest, APumpTellsWhatFailedInAnEvictionThatItTriedAgain) {
+  write({"0"});
+  fail_removals(5);
+  ASSERT_FALSE(evict({"0"}).has_value());
+  std::vector<Error> errors;
+  manager.pump(errors);  // one removal fails again
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_TRUE(mentions(errors[0], Origin::fluxon, 7000));
+  errors.clear();
+  manager.pump(errors);  // three values have gone already
+  EXPECT_FALSE(node(spec, {"0"})->blob().present);
+  ASSERT_EQ(errors.size(), 3U);
+  for (const Error& error : errors) EXPECT_TRUE(is_fluxon(error, FluxonErrc::key_not_found)) << to_string(error);
 }
 
 TEST_F(ManagerTest, AnotherIngestAfterAFailedEvictionStoresTheChunkAgain) {
@@ -132,6 +174,64 @@ TEST_F(ManagerTest, AFailedValuePutLeavesTheLatentPublishedAndSaysSo) {
   EXPECT_FALSE(ready(spec, {"0"}));
 }
 
+TEST_F(ManagerTest, LengthsThatAreNotTheLayoutsAreNotStored) {
+  Namespace* world = *manager.open(spec);
+  Node& chunk = manager.enter(*world->root(), "0");
+  const std::vector<DeviceTensor> values(4, tensor(96));
+  EXPECT_CALL(fluxon, local_fast_put_start(testing::SizeIs(4), _, _)).Times(0);
+  EXPECT_CALL(fluxon, local_fast_put_start(testing::SizeIs(1), _, _)).Times(1);
+  const Result<IngestReceipt> refused = manager.ingest(chunk, spec.layout, values, tensor(65), stream, absorbed);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_TRUE(refused.error().is(Errc::layout_mismatch));
+  const Result<IngestReceipt> half =
+      manager.ingest(chunk, spec.layout, std::span(values).first(3), tensor(64), stream, absorbed);
+  ASSERT_TRUE(half.has_value()) << "the latent is stored";
+  EXPECT_EQ(half->kv, IngestVerdict::failed);
+  ASSERT_EQ(absorbed.size(), 1U);
+  EXPECT_TRUE(absorbed[0].is(Errc::layout_mismatch));
+  EXPECT_FALSE(chunk.blob().present);
+}
+
+TEST_F(ManagerTest, AChunkThatIsBeingWrittenIsElsewhereForEverybodyElse) {
+  Session writer = open(spec);
+  Session other = open(spec);
+  EXPECT_CALL(fluxon, local_fast_put_start(testing::SizeIs(1), _, _))
+      .WillOnce(Invoke([&](Keys keys, std::uint64_t value_bytes, const PutOptions& options) {
+        const Result<IngestReceipt> receipt = generate(other, "0");
+        EXPECT_TRUE(receipt.has_value());
+        EXPECT_EQ(receipt->latent, IngestVerdict::elsewhere);
+        EXPECT_EQ(receipt->kv, IngestVerdict::elsewhere);
+        return owner.local_fast_put_start(keys, value_bytes, options);
+      }));
+  EXPECT_CALL(fluxon, local_fast_put_start(testing::SizeIs(4), _, _)).Times(1);
+  EXPECT_EQ(generate(writer, "0")->kv, IngestVerdict::stored);
+}
+
+TEST_F(ManagerTest, AWorldThatIsNotSaneIsNotOpened) {
+  WorldSpec insane = spec;
+  insane.layout.chunk_size = 0;
+  const Result<Namespace*> world = manager.open(insane);
+  ASSERT_FALSE(world.has_value());
+  EXPECT_TRUE(world.error().is(Errc::invalid_argument));
+}
+
+TEST_F(ManagerTest, WarmingUpRegistersWhatThePutsWillNeed) {
+  ASSERT_TRUE(device.registrations().empty());
+  ASSERT_TRUE(manager.warm_up(absorbed).has_value());
+  EXPECT_FALSE(device.registrations().empty());
+}
+
+TEST_F(ManagerTest, ValuesOfDifferentLengthsAreAccountedOneByOneUntilTheyAreGone) {
+  WorldSpec mixed = world_spec(kFullRing, 0);
+  mixed.layout.mixed_kv_shapes = {{48}, {4096}, {5000}};
+  Session session = open(mixed);
+  ASSERT_TRUE(generate(session, "0").has_value());
+  const std::uint64_t held = manager.accounted_bytes();
+  ASSERT_TRUE(manager.evict_blob(*node(mixed, {"0"}), absorbed).has_value());
+  ASSERT_EQ(manager.counts().unsettled, 4U) << "they are not routed yet";
+  EXPECT_EQ(manager.accounted_bytes(), held);
+}
+
 TEST_F(ManagerTest, AccountedBytesAreTheSlotsOfWhatIsHeld) {
   write({"0", "1", "2"});
   EXPECT_EQ(manager.accounted_bytes(), 3 * (kChunkSlots + kLatentSlot));
@@ -165,6 +265,30 @@ TEST_F(CapacityTest, APutUnderPressureEvictsTheLeastRecentlyUsedLeafFirst) {
   EXPECT_TRUE(small.find(node_key(spec.root, "3"))->blob().ready);
 }
 
+TEST_F(CapacityTest, EnteringAChunkCountsAsAnAccess) {
+  for (const char* action : {"0", "1", "2"}) ASSERT_TRUE(ingest(*world->root(), action).has_value());
+  settle();
+  small.enter(*world->root(), "0");
+  ASSERT_TRUE(small.make_room(1, absorbed)->evicted);
+  EXPECT_TRUE(small.find(node_key(spec.root, "0"))->blob().ready);
+  EXPECT_FALSE(small.find(node_key(spec.root, "1"))->blob().ready);
+}
+
+TEST_F(CapacityTest, NoChunkIsStoredBeyondTheCapacity) {
+  for (const char* action : {"0", "1", "2", "3"}) {
+    ASSERT_TRUE(ingest(*world->root(), action).has_value());
+    settle();
+  }
+  EXPECT_LE(small.accounted_bytes(), 3 * (kChunkSlots + kLatentSlot));
+}
+
+TEST_F(CapacityTest, NoRoomIsMadeWhereNoneIsNeeded) {
+  for (const char* action : {"0", "1", "2"}) ASSERT_TRUE(ingest(*world->root(), action).has_value());
+  settle();
+  ASSERT_EQ(small.accounted_bytes(), 3 * (kChunkSlots + kLatentSlot));
+  EXPECT_FALSE(small.make_room(0, absorbed)->evicted);
+}
+
 TEST_F(CapacityTest, WhenNothingCanBeEvictedThePutIsRefusedAtOnce) {
   for (const char* action : {"0", "1", "2"}) ASSERT_TRUE(ingest(*world->root(), action).has_value());
   EXPECT_CALL(fluxon, local_fast_put_start).Times(0);
@@ -189,6 +313,7 @@ TEST_F(SavedManagerTest, ASnapshotRestoresWhatWasReadyAsHints) {
   ASSERT_NE(first, nullptr);
   EXPECT_TRUE(first->blob().ready);
   EXPECT_FALSE(first->blob().confirmed);
+  EXPECT_FALSE(first->skeleton().confirmed);
   EXPECT_EQ(next.accounted_bytes(), manager.accounted_bytes());
 
   TestEngine engine(device, stream, spec);
@@ -196,6 +321,7 @@ TEST_F(SavedManagerTest, ASnapshotRestoresWhatWasReadyAsHints) {
   const std::vector<std::string_view> actions{"0", "1"};
   EXPECT_EQ(binding->resume(actions, absorbed)->matched_chunks, 1U);
   EXPECT_TRUE(first->blob().confirmed);
+  EXPECT_TRUE(first->skeleton().confirmed);
 }
 
 TEST_F(SavedManagerTest, AMissingSnapshotIsAnEmptyForest) {

@@ -1,8 +1,8 @@
 // Situations in which the core once broke a promise: each test is one of them.
 #include <gtest/gtest.h>
 
+#include "flaky_tensors.hpp"
 #include "holdfast/core/manager.hpp"
-#include "holdfast/core/memory_tier_store.hpp"
 #include "holdfast/fakes/memory_files.hpp"
 #include "session_fixture.hpp"
 
@@ -13,11 +13,11 @@ using testing::_;
 using testing::Invoke;
 using testing::Return;
 
-constexpr std::uint64_t kChunkSlots = 4 * 4096;  // K and V of two layers
-constexpr std::uint64_t kLatentSlot = 4096;
-
 class RegressionsTest : public SessionTest {
  protected:
+  static constexpr std::uint64_t kChunkSlots = 4 * 4096;  // K and V of two layers
+  static constexpr std::uint64_t kLatentSlot = 4096;
+
   void write(const std::vector<std::string>& actions) {
     Session session = open(spec);
     generate_all(session, actions);
@@ -258,33 +258,6 @@ TEST_F(RegressionsTest, AnErrorOfAPlanThatShutDownEndsIsTold) {
 }
 
 // Stores of tensors
-
-// Removals fail as long as they are told to; so does the put of one key.
-class FlakyTensors {
- public:
-  explicit FlakyTensors(StdSync& sync) : tensors_(sync) {}
-  Status put_tensor(std::string_view key, std::vector<std::byte> bytes) {
-    if (key == refused_key) return fluxon_error(FluxonErrc::network, "put_tensor");
-    return tensors_.put_tensor(key, std::move(bytes));
-  }
-  Result<std::vector<std::byte>> get_tensor(std::string_view key) { return tensors_.get_tensor(key); }
-  bool has_tensor(std::string_view key) { return tensors_.has_tensor(key); }
-  Status remove_tensor(std::string_view key) {
-    if (failing_removals > 0) {
-      --failing_removals;
-      return fluxon_error(FluxonErrc::network, "remove_tensor");
-    }
-    return tensors_.remove_tensor(key);
-  }
-  [[nodiscard]] std::size_t size() const { return tensors_.size(); }
-
-  int failing_removals = 0;
-  std::string refused_key;
-
- private:
-  MemoryTierStore<StdSync> tensors_;
-};
-static_assert(TensorTierStore<FlakyTensors>);
 
 class FlakyTensorsTest : public RegressionsTest {
  protected:

@@ -4,6 +4,7 @@
 
 #include "holdfast/core/cuda_runtime.hpp"
 #include "holdfast/core/fluxon_runtime.hpp"
+#include "holdfast/core/tier_store.hpp"
 
 namespace holdfast {
 namespace {
@@ -62,6 +63,15 @@ TEST(Error, MentionsWhatIsAnywhereInItsCausesAndCleanUp) {
   EXPECT_TRUE(mentions(error, Origin::core, static_cast<std::int32_t>(Errc::put_failed)));
   EXPECT_FALSE(mentions(error, Origin::cuda, not_found));
   EXPECT_FALSE(mentions(error, Origin::fluxon, static_cast<std::int32_t>(FluxonErrc::network)));
+}
+
+TEST(Result, WhatWasAbsorbedMovesIntoTheErrorOfWhatFails) {
+  Absorbed absorbed;
+  absorbed.push_back(fluxon_error(FluxonErrc::network, "remove"));
+  const Error error = with_suppressed(make_error(Errc::put_failed, "put"), absorbed);
+  ASSERT_EQ(error.suppressed.size(), 1U);
+  EXPECT_TRUE(is_fluxon(error.suppressed[0], FluxonErrc::network));
+  EXPECT_TRUE(absorbed.empty()) << "it is told once";
 }
 
 TEST(CommitCodes, OnlyZeroIsStoredAndOnlyTwoCodesAreNotStored) {

@@ -97,6 +97,20 @@ TEST_F(SessionBindingTest, AMissingLatentCancelsAndTheNextShorterPrefixIsUsed) {
   EXPECT_TRUE(ready(spec, {"0", "1"})) << "the blob is there: only the latent was withdrawn";
 }
 
+TEST_F(SessionBindingTest, AsManyShorterPrefixesAreTriedAsRetriesAreAllowed) {
+  Session cold = open(spec);
+  generate_all(cold, actions);
+  settle();
+  TestEngine engine(device, stream, spec);
+  const std::vector<std::string_view> asked(actions.begin(), actions.end());
+  const auto none = *TestBinding::open(manager, engine, {spec, 4, 0});
+  EXPECT_EQ(none->resume(asked, absorbed)->matched_chunks, 3U);
+  settle();
+  ASSERT_TRUE(owner.evict(latent_locator(node(spec, {"0", "1"})->key())));
+  const auto one = *TestBinding::open(manager, engine, {spec, 4, 1});
+  EXPECT_EQ(one->resume(asked, absorbed)->matched_chunks, 1U);
+}
+
 TEST_F(SessionBindingTest, APartialPrefixIsCancelledAndExactlyWhatIsAbsentIsWithdrawn) {
   Session cold = open(spec);
   generate_all(cold, actions);
@@ -253,6 +267,15 @@ TEST_F(SessionBindingTest, ARingOfAnotherSizeIsRefusedWhenTheSessionOpens) {
   wider.ring.ring_frames += 1;
   TestEngine engine(device, stream, spec);
   const auto binding = TestBinding::open(manager, engine, {wider, 4, 3});
+  ASSERT_FALSE(binding.has_value());
+  EXPECT_TRUE(binding.error().is(Errc::invalid_argument));
+}
+
+TEST_F(SessionBindingTest, ALayoutThatIsNotSaneIsRefusedWhenTheSessionOpens) {
+  WorldSpec insane = spec;
+  insane.layout.chunk_size = 0;
+  TestEngine engine(device, stream, spec);
+  const auto binding = TestBinding::open(manager, engine, {insane, 4, 3});
   ASSERT_FALSE(binding.has_value());
   EXPECT_TRUE(binding.error().is(Errc::invalid_argument));
 }

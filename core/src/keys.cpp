@@ -67,11 +67,6 @@ std::string kv_key(std::string_view locator, std::uint32_t layer, KvPart part) {
   return out;
 }
 
-void KeyBatch::reserve_keys(std::size_t keys, std::size_t bytes_per_key) {
-  views_.reserve(views_.size() + keys);
-  make_room(keys * bytes_per_key);
-}
-
 void KeyBatch::make_room(std::size_t bytes) {
   const std::size_t needed = arena_.size() + bytes;
   if (needed <= arena_.capacity()) return;
@@ -92,7 +87,6 @@ void KeyBatch::add(std::string_view key) {
 void KeyBatch::add_kv(std::string_view locator, std::uint32_t layer, KvPart part) {
   char suffix[kLayerSuffixBytesMax];
   const std::size_t suffix_bytes = write_layer_suffix(suffix, layer, part);
-  make_room(locator.size() + suffix_bytes);
   const std::size_t begin = arena_.size();
   arena_.insert(arena_.end(), locator.begin(), locator.end());
   arena_.insert(arena_.end(), suffix, suffix + suffix_bytes);
@@ -101,7 +95,9 @@ void KeyBatch::add_kv(std::string_view locator, std::uint32_t layer, KvPart part
 
 void KeyBatch::add_chunk(const NodeKey& key, std::uint32_t n_layers) {
   const std::string locator = kv_locator(key);
-  reserve_keys(std::size_t{2} * n_layers, locator.size() + kLayerSuffixBytesMax);
+  const std::size_t keys = std::size_t{2} * n_layers;
+  views_.reserve(views_.size() + keys);
+  make_room(keys * (locator.size() + kLayerSuffixBytesMax));
   for (std::uint32_t layer = 0; layer < n_layers; ++layer) {
     add_kv(locator, layer, KvPart::k);
     add_kv(locator, layer, KvPart::v);
@@ -109,10 +105,5 @@ void KeyBatch::add_chunk(const NodeKey& key, std::uint32_t n_layers) {
 }
 
 void KeyBatch::add_latent(const NodeKey& key) { add(latent_locator(key)); }
-
-void KeyBatch::clear() {
-  arena_.clear();
-  views_.clear();
-}
 
 }  // namespace holdfast

@@ -70,13 +70,10 @@ class KeyBatch {
   KeyBatch(const KeyBatch&) = delete;
   KeyBatch& operator=(const KeyBatch&) = delete;
 
-  void reserve_keys(std::size_t keys, std::size_t bytes_per_key);
   void add(std::string_view key);
-  void add_kv(std::string_view locator, std::uint32_t layer, KvPart part);
   // Every layer of a chunk in the order of an atomic group: L0:k, L0:v, L1:k, ...
   void add_chunk(const NodeKey& key, std::uint32_t n_layers);
   void add_latent(const NodeKey& key);
-  void clear();
 
   [[nodiscard]] Keys keys() const { return views_; }
   [[nodiscard]] std::size_t size() const { return views_.size(); }
@@ -85,6 +82,8 @@ class KeyBatch {
 
  private:
   void make_room(std::size_t bytes);
+  // Room for the key has been made.
+  void add_kv(std::string_view locator, std::uint32_t layer, KvPart part);
   void close_key(std::size_t begin);
 
   // A vector, not a string: a moved string may carry its characters in itself.

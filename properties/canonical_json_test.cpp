@@ -79,14 +79,27 @@ TEST(CanonicalJson, MembersAreOrderedByCodePoint) {
             "{\"\":4,\"B\":5,\"a\":3,\"\xef\xbf\xbd\":2,\"\xf0\x9f\x98\x80\":1}");
 }
 
-TEST(CanonicalJson, ControlCharactersAreEscapedAndDeleteIsNot) {
-  EXPECT_EQ(canonical_json(std::string("\b\f\r\0\x1f\x7f", 6)).value(), "\"\\b\\f\\r\\u0000\\u001f\x7f\"");
+TEST(CanonicalJson, ControlCharactersAreEscapedAndSpaceAndDeleteAreNot) {
+  EXPECT_EQ(canonical_json(std::string("\b\f\r\0\x1f \x7f", 7)).value(), "\"\\b\\f\\r\\u0000\\u001f \x7f\"");
 }
 
 TEST(CanonicalJson, WhatIsNotANumberIsRefusedWithItsPlace) {
   expect_refused(std::nan(""), "$: not a finite number");
   expect_refused(json{{"a", {1, std::numeric_limits<double>::infinity()}}}, "$.a[1]: not a finite number");
   expect_refused(json::array({-std::numeric_limits<double>::infinity()}), "$[0]: not a finite number");
+  expect_refused(json{{"a", 1}, {"b", std::nan("")}}, "$.b: not a finite number");
+}
+
+TEST(CanonicalJson, TheFirstAndTheLastCodePointOfEachUtf8RangeAreText) {
+  const std::vector<std::string> code_points = {
+      "\xc2\x80",         "\xdf\xbf",          // U+0080 to U+07FF
+      "\xe0\xa0\x80",     "\xed\x9f\xbf",      // U+0800 to the surrogates
+      "\xee\x80\x80",     "\xef\xbf\xbf",      // from behind them to U+FFFF
+      "\xf0\x90\x80\x80", "\xf0\xbf\xbf\xbf",  // U+10000 to U+3FFFF
+      "\xf1\x80\x80\x80", "\xf3\xbf\xbf\xbf",  // to U+FFFFF
+      "\xf4\x80\x80\x80", "\xf4\x8f\xbf\xbf",  // to U+10FFFF
+  };
+  for (const std::string& text : code_points) EXPECT_EQ(canonical_json(text).value(), "\"" + text + "\"");
 }
 
 TEST(CanonicalJson, WhatIsNotUtf8IsRefusedWithItsPlace) {
@@ -100,6 +113,7 @@ TEST(CanonicalJson, WhatIsNotUtf8IsRefusedWithItsPlace) {
       "ab\xf0\x80\x80\xaf",  // overlong
       "ab\xed\xa0\x80",      // a surrogate
       "ab\xf4\x90\x80\x80",  // above U+10FFFF
+      "ab\xf5\x80\x80\x80",  // above U+10FFFF
       "ab\xff",              // never
   };
   for (const std::string& text : bad) {
@@ -114,11 +128,16 @@ TEST(CanonicalJson, WhatIsNotJsonIsRefused) {
 }
 
 TEST(CanonicalJson, NestingIsBounded) {
-  json value = 1;
-  for (int i = 0; i < kCanonicalJsonMaxDepth; ++i) value = json::array({std::move(value)});
-  EXPECT_TRUE(canonical_json(value));
-  value = json::array({std::move(value)});
-  expect_refused(value, "nested deeper than 128");
+  json arrays = 1;
+  json objects = 1;
+  for (int i = 0; i < kCanonicalJsonMaxDepth; ++i) {
+    arrays = json::array({std::move(arrays)});
+    objects = json{{"a", std::move(objects)}};
+  }
+  EXPECT_TRUE(canonical_json(arrays));
+  EXPECT_TRUE(canonical_json(objects));
+  expect_refused(json::array({arrays}), "nested deeper than 128");
+  expect_refused(json{{"a", objects}}, "nested deeper than 128");
 }
 
 }  // namespace

@@ -151,5 +151,12 @@ TEST(Layout, AValueOfTheStoresLimitIsTaken) {
   EXPECT_FALSE(layout.validate());
 }
 
+TEST(Layout, AsManyLayersAndDimensionsAsAreAllowedAreTaken) {
+  Layout layout = real_model(480, 832);
+  layout.n_layers = kMaxLayers;
+  layout.kv_shape.assign(8, 1);
+  EXPECT_TRUE(layout.validate());
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -57,6 +57,18 @@ TEST(NodeIndex, BucketsStayShortHoweverManyMembers) {
   EXPECT_LT(longest, 20U);
 }
 
+TEST(NodeIndex, WhatComesAndGoesLeavesNoBucketsBehind) {
+  NodeIndex index;
+  IndexLink link;
+  constexpr std::uint64_t kHash = 1024;
+  for (int i = 0; i < 10'000; ++i) {
+    index.insert(link, kHash);
+    index.erase(link);
+  }
+  index.insert(link, kHash);
+  EXPECT_EQ(times_found(index, link, 0), 1U) << "bucket 0 was split more than 1024 times";
+}
+
 TEST(NodeIndexDeathTest, ErasingWhatIsNotInItIsABrokenInvariant) {
   NodeIndex index;
   IndexLink link;

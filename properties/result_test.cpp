@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "holdfast/core/cuda_runtime.hpp"
 #include "holdfast/core/fluxon_runtime.hpp"
 #include "holdfast/core/tier_store.hpp"
@@ -46,6 +48,16 @@ TEST(Error, ANumberWithoutANameIsSaidAsANumber) {
   EXPECT_EQ(to_string(error), "remove: fluxon_key -611");
   error.origin = Origin::core;
   EXPECT_EQ(to_string(error), "remove: core -611");
+  error.origin = Origin::file_system;
+  EXPECT_EQ(to_string(error), "remove: file_system -611");
+}
+
+TEST(Error, AFailureOfTheFileSystemIsSaidInWords) {
+  Error error;
+  error.origin = Origin::file_system;
+  error.code = ENOENT;
+  error.call = "read";
+  EXPECT_EQ(to_string(error), "read: file_system 2 No such file or directory");
 }
 
 TEST(Error, EveryCodeOfTheCoreHasAName) {

@@ -263,6 +263,16 @@ TEST(RingWindow, ZeroesAndHugeNumbersAreRefused) {
   }
 }
 
+TEST(RingWindow, TheLargestRingIsTaken) {
+  EXPECT_TRUE(rolling(1 << 24, 0, 1).validate());
+  EXPECT_TRUE(rolling((1 << 24) + 1, 0, 1).validate().error().is(Errc::invalid_argument));
+}
+
+TEST(RingWindow, ARefusalNamesTheLargestChunkThatFits) {
+  EXPECT_NE(rolling(5, 3, 3).validate().error().detail.find("at most 2 frames, not 3"), std::string::npos);
+  EXPECT_NE(rolling(3, 5, 1).validate().error().detail.find("at most 0 frames, not 1"), std::string::npos);
+}
+
 TEST(RingWindow, TheLargestResumePointOverflowsNothing) {
   constexpr std::uint32_t kChunks = std::numeric_limits<std::uint32_t>::max();
   const RingGeometry ring = rolling(7, 3, 3);

@@ -25,8 +25,8 @@ using testing::HasSubstr;
 using testing::InSequence;
 using testing::Return;
 
-constexpr BlobRecord kBlob{.nbytes = 800, .slot_bytes = 32768, .n_layers = 4, .committed_at_ns = 5};
-constexpr SkeletonRecord kSkeleton{.nbytes = 30, .committed_at_ns = 6};
+constexpr BlobRecord kSavedBlob{.nbytes = 800, .slot_bytes = 32768, .n_layers = 4, .committed_at_ns = 5};
+constexpr SkeletonRecord kSavedSkeleton{.nbytes = 30, .committed_at_ns = 6};
 
 NodeKey root_numbered(std::uint8_t number) {
   NodeKey key;
@@ -42,12 +42,12 @@ void fill(Forest& forest) {
   Node* c = forest.get_or_create(*b, "3");
   Node* fork = forest.get_or_create(*a, "4");
   for (Node* node : {a, b, c, fork}) {
-    forest.set_skeleton_ready(*node, kSkeleton);
-    forest.set_blob_ready(*node, kBlob);
+    forest.set_skeleton_ready(*node, kSavedSkeleton);
+    forest.set_blob_ready(*node, kSavedBlob);
   }
   forest.withdraw_blob(*b);
   Namespace& second = forest.touch_namespace({.root = root_numbered(1)});
-  forest.set_skeleton_ready(*forest.get_or_create(*second.root(), "1"), kSkeleton);
+  forest.set_skeleton_ready(*forest.get_or_create(*second.root(), "1"), kSavedSkeleton);
 }
 
 std::string filled_snapshot() {
@@ -124,8 +124,8 @@ TEST(Snapshot, WithNothingReadyBelowANodeIsLeftOut) {
   Namespace& world = forest.touch_namespace({.root = root_numbered(1)});
   Node* kept = forest.get_or_create(*world.root(), "kept");
   EXPECT_FALSE(forest.get_or_create(*kept, "left out")->blob().ready);
-  forest.set_blob_ready(*forest.get_or_create(*kept, "ready"), kBlob);
-  forest.set_blob_ready(*forest.get_or_create(*world.root(), "withdrawn"), kBlob);
+  forest.set_blob_ready(*forest.get_or_create(*kept, "ready"), kSavedBlob);
+  forest.set_blob_ready(*forest.get_or_create(*world.root(), "withdrawn"), kSavedBlob);
   forest.withdraw_blob(*forest.get_or_create(*world.root(), "withdrawn"));
   forest.touch_namespace({.root = root_numbered(2)});
   const Snapshot snapshot = decode_snapshot(encode_snapshot(forest)).value();
@@ -142,7 +142,7 @@ TEST(Snapshot, TheOrderOfEvictionSurvives) {
   std::vector<Node*> nodes;
   for (int i = 0; i < 5; ++i) {
     nodes.push_back(forest.get_or_create(*world.root(), std::to_string(i)));
-    forest.set_blob_ready(*nodes.back(), kBlob);
+    forest.set_blob_ready(*nodes.back(), kSavedBlob);
   }
   forest.touch(*nodes[1]);
   forest.touch(*nodes[0]);
@@ -232,6 +232,16 @@ TEST(SnapshotRefusal, OversizedFilesAreRefused) {
   limits = {};
   limits.line_bytes_max = 150;
   expect_refused(bytes, "line 5: longer than 150 bytes", limits);
+}
+
+TEST(SnapshotRefusal, ALineOfTheLimitIsReadAndOneByteMoreIsRefused) {
+  const std::string bytes = encode_snapshot(Forest({}));
+  SnapshotLimits limits;
+  limits.line_bytes_max = bytes.size() - 1;
+  EXPECT_TRUE(decode_snapshot(bytes, limits));
+  expect_refused(bytes.substr(0, bytes.size() - 1), "line 1: the file ends within it", limits);
+  --limits.line_bytes_max;
+  expect_refused(bytes, fmt::format("line 1: longer than {} bytes", limits.line_bytes_max), limits);
 }
 
 TEST(SnapshotRefusal, DeepNestingIsRefusedBeforeItIsTakenIn) {

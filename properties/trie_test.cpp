@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -14,6 +15,7 @@ namespace holdfast {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::InSequence;
 using testing::IsEmpty;
 using testing::Ref;
@@ -333,10 +335,14 @@ TEST_F(TrieWithSink, AWorldInUseIsNotDropped) {
   EXPECT_TRUE(forest_.drop_namespace(world_).error().is(Errc::in_use));
   forest_.forget_blob(*chain[2]);
   forest_.acquire(std::vector<Node*>{chain[0]});
-  EXPECT_TRUE(forest_.drop_namespace(world_).error().is(Errc::in_use));
+  const Status referenced = forest_.drop_namespace(world_);
+  EXPECT_TRUE(referenced.error().is(Errc::in_use));
+  EXPECT_THAT(referenced.error().detail, EndsWith("is referenced"));
   forest_.release(std::vector<Node*>{chain[0]});
   forest_.set_being_written(*chain[2], true);
-  EXPECT_TRUE(forest_.drop_namespace(world_).error().is(Errc::in_use));
+  const Status being_written = forest_.drop_namespace(world_);
+  EXPECT_TRUE(being_written.error().is(Errc::in_use));
+  EXPECT_THAT(being_written.error().detail, EndsWith("is being written"));
   forest_.set_being_written(*chain[2], false);
   EXPECT_EQ(forest_.find(chain[2]->key()), chain[2]);
   EXPECT_TRUE(forest_.drop_namespace(world_));
@@ -368,6 +374,18 @@ TEST_F(Trie, WorldsComeAndGoWithoutATrace) {
     ASSERT_TRUE(forest_.drop_namespace(world));
   }
   EXPECT_LT(forest_.node_visits(), 50'000U);
+}
+
+TEST_F(Trie, WorldsThatComeAndGoTakeNoMoreMemory) {
+  const auto come_and_go = [&] {
+    Namespace& world = forest_.touch_namespace({.root = root_key(7), .sink_chunks = 1});
+    for (int i = 0; i < 20; ++i) ready_child(*world.root(), std::string(200, 'x') + std::to_string(i));
+    ASSERT_TRUE(forest_.drop_namespace(world));
+  };
+  come_and_go();
+  const std::size_t before = mallinfo2().uordblks;
+  for (int round = 0; round < 1'000; ++round) come_and_go();
+  EXPECT_LT(mallinfo2().uordblks, before + 1'000'000);
 }
 
 TEST_F(Trie, NodesOfAWorldAreListedParentsFirst) {

@@ -28,6 +28,13 @@ TEST(Answers, AMappingIsTaken) {
   EXPECT_TRUE(check_segments(std::span(&good, 1)));
 }
 
+TEST(Answers, TheLongestMappingAndOneUpToTheLastAddressAreTaken) {
+  const Segment longest = segment(0x10000, 0x900000, kSegmentBytesMax);
+  EXPECT_TRUE(check_segments(std::span(&longest, 1)));
+  const Segment last = segment(0x10000, ~std::uintptr_t{0} - kBytes, kBytes);
+  EXPECT_TRUE(check_segments(std::span(&last, 1)));
+}
+
 TEST(Answers, NoSegmentIsUnavailable) {
   const Status status = check_segments({});
   ASSERT_FALSE(status);

@@ -40,6 +40,12 @@ class CopyBatchTest : public testing::Test {
   const DeviceTensor tensor{0x7000'0000, 0x1000, 0, true};
 };
 
+TEST(CheckTensors, NoTensorsAreRefused) {
+  const Status checked = check_tensors({});
+  ASSERT_FALSE(checked.has_value());
+  EXPECT_TRUE(checked.error().is(Errc::invalid_argument));
+}
+
 TEST_F(CopyBatchTest, BuildsCopiesInTheDirectionOfTheBatch) {
   CopyBatch down(CopyDirection::device_to_host);
   down.add(tensor, 0x100, kWrite + 8, 0x200);
@@ -86,6 +92,12 @@ TEST_F(CopyBatchTest, ACopyAcrossTwoRegistrationsIsRefused) {
   CopyBatch batch(CopyDirection::device_to_host);
   batch.add(tensor, 0, kWrite + kPiece - 0x80, 0x100);
   expect_refused(batch, Errc::not_registered);
+}
+
+TEST_F(CopyBatchTest, ACopyUpToTheEndOfARegistrationIsTaken) {
+  CopyBatch batch(CopyDirection::device_to_host);
+  batch.add(tensor, 0, kWrite + kPiece - 0x100, 0x100);
+  EXPECT_TRUE(batch.validate(registry).has_value());
 }
 
 TEST_F(CopyBatchTest, OverlappingDestinationsAreRefusedInEitherOrder) {

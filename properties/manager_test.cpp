@@ -417,6 +417,23 @@ TEST_F(OwnedSnapshotsTest, AMissingTensorIsIncompleteAndTouchesNothing) {
   EXPECT_EQ(warm->resume(actions, absorbed)->matched_chunks, 1U);
 }
 
+TEST_F(OwnedSnapshotsTest, StagingMemoryThatACopyMayStillTouchIsNeitherUsedAnewNorGivenBack) {
+  OwnedSnapshots<TestRuntime, MemoryStore> snapshots{runtime, tensors, {arena.map_private(4096), staging_bytes}};
+  const std::vector<std::string_view> keys{"a"};
+  const std::vector<DeviceTensor> values{tensor(96)};
+  EXPECT_CALL(cuda, stream_synchronize)
+      .WillRepeatedly(Return(cuda_error(CudaErrc::launch_failure, "stream_synchronize")));
+  EXPECT_CALL(cuda, copy_batch).Times(1);
+  EXPECT_CALL(cuda, host_unregister).Times(0);
+  ASSERT_FALSE(snapshots.put(keys, values, stream, absorbed).has_value());
+  const Result<PutReceipt> again = snapshots.put(keys, values, stream, absorbed);
+  ASSERT_FALSE(again.has_value());
+  EXPECT_TRUE(mentions(again.error(), Origin::core, static_cast<std::int32_t>(Errc::quarantined)));
+  const Status shut = snapshots.shut_down();
+  ASSERT_FALSE(shut.has_value());
+  EXPECT_TRUE(shut.error().is(Errc::quarantined));
+}
+
 TEST_F(OwnedSnapshotsTest, StagingMemoryIsRegisteredOnceAndGivenBack) {
   EXPECT_CALL(cuda, host_register).Times(1);
   TestEngine writer(device, stream, spec);

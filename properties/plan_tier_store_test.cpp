@@ -202,6 +202,17 @@ TEST_F(PlanTierStoreTest, ABadPlanBlobIsAbortedBeforeAnyCopy) {
   EXPECT_TRUE(nothing_open());
 }
 
+TEST_F(PlanTierStoreTest, SegmentsThatAreNoMappingsStartNothing) {
+  Segment unmapped = owner.segment();
+  unmapped.read_ptr = 0;
+  EXPECT_CALL(fluxon, wait_local_segments_ready).WillOnce(Return(std::vector<Segment>{unmapped}));
+  EXPECT_CALL(cuda, host_register).Times(0);
+  EXPECT_CALL(fluxon, local_fast_put_start).Times(0);
+  const Result<PutReceipt> receipt = put({"a"}, {tensor(512)});
+  ASSERT_FALSE(receipt.has_value());
+  EXPECT_TRUE(mentions(receipt.error(), Origin::core, static_cast<std::int32_t>(Errc::bad_answer)));
+}
+
 TEST_F(PlanTierStoreTest, ARefusedSecondPlanAbortsTheFirstWithNothingSubmitted) {
   EXPECT_CALL(fluxon, local_fast_put_start(_, 512, _)).Times(1);
   EXPECT_CALL(fluxon, local_fast_put_start(_, 1024, _)).WillOnce(Return(transport("local_fast_put_start")));
@@ -263,6 +274,20 @@ TEST_F(PlanTierStoreTest, APlanThatCannotBeWaitedForIsQuarantinedUntilAWaitSucce
   EXPECT_TRUE(put({"a"}, {tensor(512)}).has_value());
 }
 
+TEST_F(PlanTierStoreTest, APlanStaysInQuarantineWhileNoWaitSucceeds) {
+  EXPECT_CALL(cuda, stream_synchronize)
+      .Times(3)
+      .WillRepeatedly(Return(cuda_error(CudaErrc::launch_failure, "stream_synchronize")));
+  EXPECT_CALL(fluxon, put_abort(_)).Times(0);
+  ASSERT_FALSE(put({"a"}, {tensor(512)}).has_value());
+  std::vector<Error> errors;
+  store.pump(16, errors);
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_TRUE(is_cuda(errors[0], CudaErrc::launch_failure));
+  EXPECT_EQ(store.quarantined(), 1U);
+  EXPECT_EQ(store.held_bytes(), 4096U);
+}
+
 TEST_F(PlanTierStoreTest, TearDownEndsTheQuarantine) {
   EXPECT_CALL(cuda, stream_synchronize)
       .WillRepeatedly(Return(cuda_error(CudaErrc::illegal_address, "stream_synchronize")));
@@ -274,6 +299,9 @@ TEST_F(PlanTierStoreTest, TearDownEndsTheQuarantine) {
   store.device_torn_down(errors);
   EXPECT_EQ(store.quarantined(), 0U);
   EXPECT_TRUE(errors.empty());
+  const std::vector<std::string_view> keys{"a"};
+  EXPECT_FALSE(store.unsettled(keys));
+  EXPECT_EQ(store.registry_counts().registered_pieces, 0U) << "the registrations went with the context";
 }
 
 TEST_F(PlanTierStoreTest, APlanPastItsAgeIsAbortedWithoutACommit) {
@@ -286,6 +314,14 @@ TEST_F(PlanTierStoreTest, APlanPastItsAgeIsAbortedWithoutACommit) {
   const Result<PutReceipt> receipt = put({"a"}, {tensor(512)});
   ASSERT_FALSE(receipt.has_value());
   EXPECT_TRUE(mentions(receipt.error(), Origin::core, static_cast<std::int32_t>(Errc::plan_too_old)));
+}
+
+TEST_F(PlanTierStoreTest, APlanOfTheGreatestAgeIsCommitted) {
+  EXPECT_CALL(cuda, stream_synchronize).WillOnce(Invoke([&](StreamRef on) {
+    clock.advance_by(plan_options().plan_age_max_ns);
+    return device.stream_synchronize(on);
+  }));
+  EXPECT_TRUE(put({"a"}, {tensor(512)}).has_value());
 }
 
 TEST_F(PlanTierStoreTest, APlanPastItsAgeIsAbortedWithoutACopy) {
@@ -421,6 +457,21 @@ TEST_F(PlanTierStoreTest, AFailedCommitCallEndsItsPlanAndTheOthersAreAborted) {
   EXPECT_EQ(store.unsettled_keys(), 0U) << "a refused commit stores nothing";
 }
 
+TEST_F(PlanTierStoreTest, ACommitRefusedByAClosedClientStoresNothing) {
+  EXPECT_CALL(fluxon, local_fast_put_commit(_))
+      .WillOnce(Return(fluxon_error(FluxonErrc::general, "local_fast_put_commit")))
+      .WillOnce(Return(fluxon_error(FluxonErrc::store_closed, "local_fast_put_commit")));
+  ASSERT_FALSE(put({"a"}, {tensor(512)}).has_value());
+  ASSERT_FALSE(put({"b"}, {tensor(512)}).has_value());
+  EXPECT_EQ(store.unsettled_keys(), 0U);
+}
+
+TEST_F(PlanTierStoreTest, ACommitThatFailedOtherwiseLeavesEveryKeyUnknown) {
+  EXPECT_CALL(fluxon, local_fast_put_commit(_)).WillOnce(Return(transport("local_fast_put_commit")));
+  ASSERT_FALSE(put({"a", "b"}, {tensor(512), tensor(512)}).has_value());
+  EXPECT_EQ(store.unsettled_keys(), 2U);
+}
+
 TEST_F(PlanTierStoreTest, AKeyBeingWrittenElsewhereIsNoErrorAndNoPublication) {
   EXPECT_CALL(fluxon, local_fast_put_start)
       .WillOnce(Return(fluxon_error(FluxonErrc::key_being_written, "local_fast_put_start")));
@@ -451,6 +502,51 @@ TEST_F(PlanTierStoreTest, AMissCancelsItsHandle) {
   EXPECT_EQ(outcome.verdict, ReadVerdict::incomplete);
   EXPECT_FALSE(outcome.targets_touched);
   EXPECT_TRUE(nothing_open());
+}
+
+TEST_F(PlanTierStoreTest, AnAnswerThatContradictsItselfCancelsItsHandle) {
+  ASSERT_TRUE(put({"a"}, {tensor(512)}).has_value());
+  EXPECT_CALL(fluxon, get_start)
+      .Times(2)
+      .WillRepeatedly(Invoke([&](Keys keys, bool best_effort, std::span<const std::uint32_t> groups) {
+        Result<GetStart> start = owner.get_start(keys, best_effort, groups);
+        start->prefix_hit_groups = 9;
+        return start;
+      }));
+  EXPECT_CALL(fluxon, get_transfer).Times(0);
+  EXPECT_CALL(fluxon, cancel_get_transfer(_)).Times(2);
+  const ReadOutcome outcome = read({"a"}, {tensor(512)});
+  EXPECT_EQ(outcome.verdict, ReadVerdict::failed);
+  EXPECT_TRUE(mentions(outcome.error, Origin::core, static_cast<std::int32_t>(Errc::bad_answer)));
+  const std::vector<std::string_view> keys{"a"};
+  const Result<bool> there = store.probe(keys, absorbed);
+  ASSERT_FALSE(there.has_value());
+  EXPECT_TRUE(there.error().is(Errc::bad_answer));
+  EXPECT_TRUE(nothing_open());
+}
+
+TEST_F(PlanTierStoreTest, ABadPlanBlobOfAReadIsReleasedBeforeAnyCopy) {
+  ASSERT_TRUE(put({"a"}, {tensor(512)}).has_value());
+  EXPECT_CALL(fluxon, get_transfer).WillOnce(Invoke([&](GetHandle handle, std::uint64_t keys) {
+    Result<PlanPtr> plan = owner.get_transfer(handle, keys);
+    reinterpret_cast<std::uint64_t*>(plan->address)[0] ^= 1;
+    return plan;
+  }));
+  EXPECT_CALL(cuda, copy_batch).Times(0);
+  EXPECT_CALL(fluxon, release_views(_)).Times(1);
+  const ReadOutcome outcome = read({"a"}, {tensor(512)});
+  EXPECT_EQ(outcome.verdict, ReadVerdict::failed);
+  EXPECT_FALSE(outcome.targets_touched);
+  EXPECT_TRUE(mentions(outcome.error, Origin::core, static_cast<std::int32_t>(Errc::bad_plan_blob)));
+}
+
+TEST_F(PlanTierStoreTest, TargetsThatAreNotDeviceMemoryStartNothing) {
+  EXPECT_CALL(fluxon, get_start).Times(0);
+  DeviceTensor foreign = tensor(512);
+  foreign.data = reinterpret_cast<std::uintptr_t>(&foreign);
+  const ReadOutcome outcome = read({"a"}, {foreign});
+  EXPECT_EQ(outcome.verdict, ReadVerdict::failed);
+  EXPECT_TRUE(outcome.error.is(Errc::not_device_memory));
 }
 
 TEST_F(PlanTierStoreTest, ARefusedTransferCancelsItsHandle) {
@@ -521,9 +617,22 @@ TEST_F(PlanTierStoreTest, RemovalIsIdempotent) {
   const std::vector<std::uint64_t> lengths{512};
   const RemoveOutcome first = store.remove({keys, lengths, 0}, absorbed);
   EXPECT_EQ(first.removed, 1U);
+  EXPECT_TRUE(absorbed.empty());
   const RemoveOutcome second = store.remove({keys, lengths, 0}, absorbed);
   EXPECT_EQ(second.removed, 1U) << "absent, after its bound: gone";
   EXPECT_EQ(second.queued + second.failures.size(), 0U);
+  ASSERT_EQ(absorbed.size(), 1U);
+  EXPECT_TRUE(is_fluxon(absorbed[0], FluxonErrc::key_not_found));
+}
+
+TEST_F(PlanTierStoreTest, ARemovalThatFindsNothingAtTheBoundIsDone) {
+  const std::vector<std::string_view> keys{"a"};
+  const std::vector<std::uint64_t> lengths{512};
+  const Nanos committed_ns = clock.now_ns();
+  clock.advance_by(kSettleBound);
+  const RemoveOutcome outcome = store.remove({keys, lengths, committed_ns}, absorbed);
+  EXPECT_EQ(outcome.removed, 1U);
+  EXPECT_FALSE(store.unsettled(keys));
 }
 
 TEST_F(PlanTierStoreTest, ARemovalThatFindsNothingBeforeTheBoundIsQueued) {

@@ -16,6 +16,7 @@ namespace {
 
 using testing::_;
 using testing::InSequence;
+using testing::Invoke;
 using testing::NiceMock;
 using testing::Return;
 
@@ -91,6 +92,20 @@ TEST_F(SegmentRegistryTest, AMappingWhoseCopiesMayBeInFlightIsNotUnregistered) {
   EXPECT_TRUE(ensure(next).has_value());
 }
 
+TEST_F(SegmentRegistryTest, ASegmentThatGoesLeavesItsNeighbourAlone) {
+  Segment first = segment;
+  first.len = 2 * kPiece;
+  Segment second = first;
+  second.write_ptr += first.len;
+  second.read_ptr += first.len;
+  const std::vector<Segment> both{first, second};
+  ASSERT_TRUE(registry.ensure(both, absorbed).has_value());
+  ASSERT_TRUE(ensure(second).has_value());
+  EXPECT_EQ(registry.counts().registered_pieces, 4U);
+  EXPECT_EQ(*translate(second.write_ptr, 0x100), second.write_ptr);
+  EXPECT_FALSE(translate(first.write_ptr, 0x100).has_value());
+}
+
 TEST_F(SegmentRegistryTest, AReadOnlyMappingFallsBackToTheReadOnlyFlag) {
   device.declare_read_only(region);
   EXPECT_CALL(cuda, host_register(_, _, HostAccess::read_write)).Times(5);  // 4 writable pieces, 1 refused
@@ -148,9 +163,35 @@ TEST_F(SegmentRegistryTest, AFailureAtALaterPieceRollsBackTheEarlierOnes) {
   EXPECT_EQ(registry.counts().registered_pieces, 0U);
 }
 
+TEST_F(SegmentRegistryTest, APieceThatCannotBeRolledBackIsLetGoLater) {
+  EXPECT_CALL(cuda, host_register(region.write_base, _, _));
+  EXPECT_CALL(cuda, host_register(region.write_base + kPiece, _, _))
+      .WillOnce(Return(refused(CudaErrc::memory_allocation)));
+  EXPECT_CALL(cuda, host_unregister).WillOnce(Return(cuda_error(CudaErrc::invalid_value, "host_unregister")));
+  ASSERT_FALSE(ensure(segment).has_value());
+  testing::Mock::VerifyAndClearExpectations(&cuda);
+  cuda.delegate_to(device);
+  EXPECT_FALSE(device.registrations().empty());
+  EXPECT_TRUE(registry.unregister_all().has_value());
+  EXPECT_TRUE(device.registrations().empty());
+}
+
+TEST_F(SegmentRegistryTest, MemoryOfOurOwnIsRegisteredUntilItsUnregistrationSucceeds) {
+  ASSERT_TRUE(registry.register_own({region.write_base, kPiece}).has_value());
+  EXPECT_CALL(cuda, host_unregister(region.write_base))
+      .WillOnce(Return(cuda_error(CudaErrc::invalid_value, "host_unregister")))
+      .WillOnce(Invoke(&device, &fakes::FakeCuda::host_unregister));
+  EXPECT_FALSE(registry.unregister_own(region.write_base).has_value());
+  EXPECT_TRUE(translate(region.write_base, kPiece).has_value());
+  EXPECT_TRUE(registry.unregister_own(region.write_base).has_value());
+  EXPECT_FALSE(translate(region.write_base, kPiece).has_value());
+}
+
 TEST_F(SegmentRegistryTest, AlreadyRegisteredIsAcceptedWhenBothEndsAreProven) {
   ASSERT_TRUE(device.host_register(region.write_base, region.bytes, HostAccess::read_write).has_value());
   ASSERT_TRUE(ensure(segment).has_value()) << "somebody else registered the whole of it";
+  ASSERT_EQ(absorbed.size(), 4U);
+  EXPECT_TRUE(is_cuda(absorbed[0], CudaErrc::host_memory_already_registered));
   EXPECT_TRUE(translate(region.write_base, 0x100).has_value());
   EXPECT_CALL(cuda, host_unregister(testing::Ge(region.read_base))).Times(4);
   EXPECT_CALL(cuda, host_unregister(testing::Lt(region.read_base))).Times(0);
@@ -192,11 +233,22 @@ TEST_F(SegmentRegistryTest, NothingIsRegisteredAnewWhereACopyOfAnOlderMappingMay
 TEST_F(SegmentRegistryTest, AFailedUnregistrationIsTriedAgain) {
   ASSERT_TRUE(ensure(segment).has_value());
   EXPECT_CALL(cuda, host_unregister).WillRepeatedly(Return(cuda_error(CudaErrc::invalid_value, "host_unregister")));
-  EXPECT_FALSE(registry.unregister_all().has_value());
+  const Status failed = registry.unregister_all();
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error().suppressed.size(), 7U);
   testing::Mock::VerifyAndClearExpectations(&cuda);
   cuda.delegate_to(device);
   EXPECT_TRUE(registry.unregister_all().has_value());
   EXPECT_TRUE(device.registrations().empty());
+}
+
+TEST_F(SegmentRegistryTest, AUseThatDidNotBeginDoesNotEnd) {
+  EXPECT_DEATH(registry.end_use(100), "end_use without begin_use");
+}
+
+TEST_F(SegmentRegistryTest, PiecesOfNoBytesAreRefused) {
+  using Registry = SegmentRegistry<fakes::MockCuda, StdSync>;
+  EXPECT_DEATH(Registry(cuda, sync, {.piece_bytes = 0}), "registration pieces of no bytes");
 }
 
 }  // namespace

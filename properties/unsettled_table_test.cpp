@@ -115,6 +115,10 @@ TEST_F(UnsettledTableTest, ABlockedKeyIsRefusedUntilEveryPlanLetItGo) {
   EXPECT_EQ(gate({"a"}, 0), PutGate::open);
 }
 
+TEST_F(UnsettledTableTest, AKeyThatIsNotBlockedIsNotUnblocked) {
+  EXPECT_DEATH(table.unblock("a"), "unblock without block");
+}
+
 TEST_F(UnsettledTableTest, ANewCommitOfAKeyStartsItsBoundAgain) {
   table.add("a", unknown, kCommit);
   table.add("a", {512, kBound, false}, kBound);

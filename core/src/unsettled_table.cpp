@@ -27,7 +27,6 @@ void UnsettledTable::add(std::string_view key, const UnsettledKey& entry, Nanos 
   if (const auto known = entries_.find(key); known != entries_.end()) erase(known);
   const auto at = entries_.emplace(std::string(key), Entry{entry, 0, options_.retry_first_ns}).first;
   held_bytes_ += slot_bytes(entry.value_bytes);
-  due_.insert({at->second.due_ns, at->first});
   set_due(at, entry.known_stored ? now_ns : bound_of(at->second));
 }
 
@@ -70,11 +69,6 @@ bool UnsettledTable::adoptable(Keys keys, std::span<const std::uint64_t> value_b
     if (!key.ours || key.value_bytes != value_bytes[i]) return false;
   }
   return true;
-}
-
-const UnsettledKey* UnsettledTable::find(std::string_view key) const {
-  const auto at = entries_.find(key);
-  return at == entries_.end() ? nullptr : &at->second.key;
 }
 
 std::vector<std::string> UnsettledTable::due(Nanos now_ns, std::size_t most) const {

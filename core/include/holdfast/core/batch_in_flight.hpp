@@ -10,7 +10,8 @@
 namespace holdfast {
 
 // "May be in flight" = submitted, also when the submission failed, and no successful wait since. While it is, the
-// owner generation is in use. Shared by the plans whose memory it touches; used from one thread at a time.
+// owner generation is in use; destroying it then ends no use. Shared by the plans whose memory it touches; used from
+// one thread at a time.
 template <Runtime Rt>
 class BatchInFlight {
  public:
@@ -18,7 +19,6 @@ class BatchInFlight {
 
   BatchInFlight(Rt& runtime, Registry& registry, StreamRef stream, std::uint64_t generation)
       : runtime_(runtime), registry_(registry), stream_(stream), generation_(generation) {}
-  ~BatchInFlight() { landed(); }
   BatchInFlight(const BatchInFlight&) = delete;
   BatchInFlight& operator=(const BatchInFlight&) = delete;
 

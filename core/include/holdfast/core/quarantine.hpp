@@ -45,11 +45,6 @@ class Quarantine {
     const std::scoped_lock lock(mutex_);
     plans_.push_back(std::move(plan));
   }
-  // Memory of our own that a copy may still touch: kept until its batch has landed.
-  void keep(std::shared_ptr<void> memory, std::shared_ptr<BatchInFlight<Rt>> batch) {
-    const std::scoped_lock lock(mutex_);
-    memory_.push_back({std::move(memory), std::move(batch)});
-  }
   void note(Error error) {
     const std::scoped_lock lock(mutex_);
     notes_.push_back(std::move(error));
@@ -63,7 +58,7 @@ class Quarantine {
 
   [[nodiscard]] std::size_t size() const {
     const std::scoped_lock lock(mutex_);
-    return plans_.size() + memory_.size();
+    return plans_.size();
   }
   [[nodiscard]] std::uint64_t held_bytes() const {
     const std::scoped_lock lock(mutex_);
@@ -73,18 +68,11 @@ class Quarantine {
   }
 
  private:
-  struct KeptMemory {
-    std::shared_ptr<void> memory;
-    std::shared_ptr<BatchInFlight<Rt>> batch;
-  };
-
   void end_all(bool torn_down, std::vector<std::string>& unblocked, std::vector<Error>& errors) {
     std::vector<QuarantinedPlan<Rt>> plans;
-    std::vector<KeptMemory> memory;
     {
       const std::scoped_lock lock(mutex_);
       plans.swap(plans_);
-      memory.swap(memory_);
       errors.insert(errors.end(), std::make_move_iterator(notes_.begin()), std::make_move_iterator(notes_.end()));
       notes_.clear();
     }
@@ -98,9 +86,6 @@ class Quarantine {
       }
       unblocked.insert(unblocked.end(), std::make_move_iterator(plan.keys.begin()),
                        std::make_move_iterator(plan.keys.end()));
-    }
-    for (KeptMemory& kept : memory) {
-      if (!landed(*kept.batch, torn_down, errors)) keep(std::move(kept.memory), std::move(kept.batch));
     }
   }
 
@@ -118,7 +103,6 @@ class Quarantine {
   mutable typename Rt::SyncType::Mutex mutex_;
   // Guarded by mutex_:
   std::vector<QuarantinedPlan<Rt>> plans_;
-  std::vector<KeptMemory> memory_;
   std::vector<Error> notes_;
 };
 

@@ -60,7 +60,6 @@ class UnsettledTable {
   // adopted.
   [[nodiscard]] bool adoptable(Keys keys, std::span<const std::uint64_t> value_bytes, Nanos now_ns) const;
   [[nodiscard]] bool contains(std::string_view key) const { return entries_.find(key) != entries_.end(); }
-  [[nodiscard]] const UnsettledKey* find(std::string_view key) const;
 
   // At most `most` keys whose removal is due, earliest first.
   [[nodiscard]] std::vector<std::string> due(Nanos now_ns, std::size_t most) const;

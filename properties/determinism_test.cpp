@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr std::uint64_t kSeeds = 40;
+constexpr std::uint64_t kRecheckedSeeds = 40;
 
 std::string_view name_of(Leak leak) {
   for (const NamedLeak& named : kLeaks) {
@@ -31,7 +31,7 @@ std::string_view name_of(Leak leak) {
 }
 
 // Seeds are worlds: a session before, one of the seed's world, and one after.
-std::shared_ptr<const Trace> trace_of_world(std::uint64_t world) {
+std::shared_ptr<const Trace> trace_in_world(std::uint64_t world) {
   Trace trace;
   trace.name = "sessions of world " + std::to_string(world);
   trace.seed = world;
@@ -49,7 +49,7 @@ std::shared_ptr<const Trace> trace_of_world(std::uint64_t world) {
 
 CampaignOptions options_of(Leak leak, bool fresh) {
   CampaignOptions options;
-  options.seeds = {1, kSeeds};
+  options.seeds = {1, kRecheckedSeeds};
   options.recheck = {1, 1};
   options.failed_seeds_max = 0;
   if (fresh) options.fresh_program = {HOLDFAST_LEAKY_PROGRAM, std::string(name_of(leak))};
@@ -57,7 +57,7 @@ CampaignOptions options_of(Leak leak, bool fresh) {
 }
 
 CampaignResult outcome(Leak leak, const CampaignOptions& options) {
-  auto result = run_campaign(options, leaky_factory(leak), trace_of_world);
+  auto result = run_campaign(options, leaky_factory(leak), trace_in_world);
   EXPECT_TRUE(result) << to_string(result.error());
   return result.value_or(CampaignResult{});
 }
@@ -120,7 +120,7 @@ TEST(Determinism, WhatCannotBeSeenAgainSaysWhatRanBeforeIt) {
 TEST(Determinism, AStoreThatLeaksNothingIsTheSameInAFreshProcess) {
   const CampaignResult result = outcome(Leak::none, options_of(Leak::none, true));
   EXPECT_THAT(result.failures, IsEmpty());
-  EXPECT_EQ(result.rechecked, kSeeds);
+  EXPECT_EQ(result.rechecked, kRecheckedSeeds);
   EXPECT_EQ(result.diverged, 0U);
 }
 
@@ -130,7 +130,7 @@ TEST(Determinism, GeneratedTracesAreTheSameInAFreshProcessReadFromTheirText) {
     const auto source = [&](std::uint64_t seed) { return std::make_shared<const Trace>(generate(seed, profile)); };
     const auto result = run_campaign(options, make_production_system, source);
     ASSERT_TRUE(result);
-    EXPECT_EQ(result->rechecked, kSeeds);
+    EXPECT_EQ(result->rechecked, kRecheckedSeeds);
     for (const SeedFailure& failure : result->failures) {
       EXPECT_NE(failure.kind, FailureKind::divergence) << failure.message;
     }
@@ -155,7 +155,7 @@ TEST(Determinism, SwitchedOffChecksAreOffInTheFreshProcessToo) {
 TEST(Determinism, ATraceThatCannotBeReadFromItsTextIsADivergence) {
   CampaignOptions options = options_of(Leak::none, true);
   const auto result = run_campaign(options, leaky_factory(Leak::none), [](std::uint64_t seed) {
-    auto trace = std::make_shared<Trace>(*trace_of_world(seed));
+    auto trace = std::make_shared<Trace>(*trace_in_world(seed));
     if (seed == kLeakyWorld) trace->steps[1].id = trace->steps[0].id;
     return trace;
   });
@@ -173,7 +173,7 @@ TEST(Determinism, ACrashInTheFreshProcessIsTheVerdictOfItsSeed) {
   EXPECT_EQ(result.failures.front().kind, FailureKind::crash);
   EXPECT_THAT(result.failures.front().message,
               AllOf(HasSubstr("thrown in the fresh process"), HasSubstr("when it was run again in a fresh process")));
-  EXPECT_EQ(result.seeds_run, kSeeds);
+  EXPECT_EQ(result.seeds_run, kRecheckedSeeds);
 }
 
 TEST(Determinism, AHangInTheFreshProcessIsTheVerdictOfItsSeed) {
@@ -185,7 +185,7 @@ TEST(Determinism, AHangInTheFreshProcessIsTheVerdictOfItsSeed) {
   EXPECT_EQ(result.failures.front().seed, kLeakyWorld);
   EXPECT_EQ(result.failures.front().kind, FailureKind::hang);
   EXPECT_THAT(result.failures.front().message, HasSubstr("when it was run again in a fresh process"));
-  EXPECT_EQ(result.seeds_run, kSeeds);
+  EXPECT_EQ(result.seeds_run, kRecheckedSeeds);
 }
 
 TEST(Determinism, AFreshProcessThatCannotBeHadIsAFailureOfTheHarness) {
@@ -193,7 +193,7 @@ TEST(Determinism, AFreshProcessThatCannotBeHadIsAFailureOfTheHarness) {
        {std::vector<std::string>{"/nowhere/holdfast"}, {"/bin/true"}, {HOLDFAST_LEAKY_PROGRAM, "unknown"}}) {
     CampaignOptions options = options_of(Leak::none, true);
     options.fresh_program = program;
-    const auto result = run_campaign(options, leaky_factory(Leak::none), trace_of_world);
+    const auto result = run_campaign(options, leaky_factory(Leak::none), trace_in_world);
     ASSERT_FALSE(result);
     EXPECT_THAT(to_string(result.error()),
                 AllOf(HasSubstr("the fresh process that runs seeds again"), HasSubstr(program.front())));

@@ -20,11 +20,11 @@ using testing::Invoke;
 using testing::NiceMock;
 using testing::Return;
 
-constexpr std::uint64_t kPiece = 64 << 10;
+constexpr std::uint64_t kPieceBytes = 64 << 10;
 
 class SegmentRegistryTest : public testing::Test {
  protected:
-  SegmentRegistryTest() : region(arena.map_dual(4 * kPiece)) {
+  SegmentRegistryTest() : region(arena.map_dual(4 * kPieceBytes)) {
     cuda.delegate_to(device);
     segment.segment_label = "external_owner:0";
     segment.write_ptr = region.write_base;
@@ -46,16 +46,16 @@ class SegmentRegistryTest : public testing::Test {
   fakes::DualRegion region;
   NiceMock<fakes::MockCuda> cuda;
   StdSync sync;
-  SegmentRegistry<fakes::MockCuda, StdSync> registry{cuda, sync, {.piece_bytes = kPiece}};
+  SegmentRegistry<fakes::MockCuda, StdSync> registry{cuda, sync, {.piece_bytes = kPieceBytes}};
   Segment segment;
   std::vector<Error> absorbed;
 };
 
 TEST_F(SegmentRegistryTest, WriteAndReadMappingsAreRegisteredInPieces) {
-  EXPECT_CALL(cuda, host_register(_, kPiece, _)).Times(8);
+  EXPECT_CALL(cuda, host_register(_, kPieceBytes, _)).Times(8);
   ASSERT_TRUE(ensure(segment).has_value());
-  EXPECT_TRUE(device.is_registered(region.write_base, kPiece));
-  EXPECT_TRUE(device.is_registered(region.read_base + 3 * kPiece, kPiece));
+  EXPECT_TRUE(device.is_registered(region.write_base, kPieceBytes));
+  EXPECT_TRUE(device.is_registered(region.read_base + 3 * kPieceBytes, kPieceBytes));
 }
 
 TEST_F(SegmentRegistryTest, OneMappingIsRegisteredOncePerPtrLenAndGeneration) {
@@ -94,7 +94,7 @@ TEST_F(SegmentRegistryTest, AMappingWhoseCopiesMayBeInFlightIsNotUnregistered) {
 
 TEST_F(SegmentRegistryTest, ASegmentThatGoesLeavesItsNeighbourAlone) {
   Segment first = segment;
-  first.len = 2 * kPiece;
+  first.len = 2 * kPieceBytes;
   Segment second = first;
   second.write_ptr += first.len;
   second.read_ptr += first.len;
@@ -151,11 +151,11 @@ TEST_F(SegmentRegistryTest, ARegisteredSecondMappingIsUsedAsItIs) {
 TEST_F(SegmentRegistryTest, AFailureAtALaterPieceRollsBackTheEarlierOnes) {
   const InSequence order;
   EXPECT_CALL(cuda, host_register(region.write_base, _, _));
-  EXPECT_CALL(cuda, host_register(region.write_base + kPiece, _, _));
-  EXPECT_CALL(cuda, host_register(region.write_base + 2 * kPiece, _, _))
+  EXPECT_CALL(cuda, host_register(region.write_base + kPieceBytes, _, _));
+  EXPECT_CALL(cuda, host_register(region.write_base + 2 * kPieceBytes, _, _))
       .WillOnce(Return(refused(CudaErrc::memory_allocation)));
   EXPECT_CALL(cuda, host_unregister(region.write_base));
-  EXPECT_CALL(cuda, host_unregister(region.write_base + kPiece));
+  EXPECT_CALL(cuda, host_unregister(region.write_base + kPieceBytes));
   const Status status = ensure(segment);
   ASSERT_FALSE(status.has_value());
   EXPECT_TRUE(mentions(status.error(), Origin::cuda, 2));
@@ -165,7 +165,7 @@ TEST_F(SegmentRegistryTest, AFailureAtALaterPieceRollsBackTheEarlierOnes) {
 
 TEST_F(SegmentRegistryTest, APieceThatCannotBeRolledBackIsLetGoLater) {
   EXPECT_CALL(cuda, host_register(region.write_base, _, _));
-  EXPECT_CALL(cuda, host_register(region.write_base + kPiece, _, _))
+  EXPECT_CALL(cuda, host_register(region.write_base + kPieceBytes, _, _))
       .WillOnce(Return(refused(CudaErrc::memory_allocation)));
   EXPECT_CALL(cuda, host_unregister).WillOnce(Return(cuda_error(CudaErrc::invalid_value, "host_unregister")));
   ASSERT_FALSE(ensure(segment).has_value());
@@ -177,14 +177,14 @@ TEST_F(SegmentRegistryTest, APieceThatCannotBeRolledBackIsLetGoLater) {
 }
 
 TEST_F(SegmentRegistryTest, MemoryOfOurOwnIsRegisteredUntilItsUnregistrationSucceeds) {
-  ASSERT_TRUE(registry.register_own({region.write_base, kPiece}).has_value());
+  ASSERT_TRUE(registry.register_own({region.write_base, kPieceBytes}).has_value());
   EXPECT_CALL(cuda, host_unregister(region.write_base))
       .WillOnce(Return(cuda_error(CudaErrc::invalid_value, "host_unregister")))
       .WillOnce(Invoke(&device, &fakes::FakeCuda::host_unregister));
   EXPECT_FALSE(registry.unregister_own(region.write_base).has_value());
-  EXPECT_TRUE(translate(region.write_base, kPiece).has_value());
+  EXPECT_TRUE(translate(region.write_base, kPieceBytes).has_value());
   EXPECT_TRUE(registry.unregister_own(region.write_base).has_value());
-  EXPECT_FALSE(translate(region.write_base, kPiece).has_value());
+  EXPECT_FALSE(translate(region.write_base, kPieceBytes).has_value());
 }
 
 TEST_F(SegmentRegistryTest, AlreadyRegisteredIsAcceptedWhenBothEndsAreProven) {
@@ -199,7 +199,7 @@ TEST_F(SegmentRegistryTest, AlreadyRegisteredIsAcceptedWhenBothEndsAreProven) {
 }
 
 TEST_F(SegmentRegistryTest, AlreadyRegisteredIsRefusedWhenOnlyAPartIsPinned) {
-  ASSERT_TRUE(device.host_register(region.write_base, kPiece / 2, HostAccess::read_write).has_value());
+  ASSERT_TRUE(device.host_register(region.write_base, kPieceBytes / 2, HostAccess::read_write).has_value());
   const Status status = ensure(segment);
   ASSERT_FALSE(status.has_value());
   EXPECT_TRUE(status.error().is(Errc::registration_failed));

@@ -65,7 +65,8 @@ std::string with_header(std::string_view content, std::uint64_t worlds, std::uin
          std::string(content);
 }
 
-void expect_refused(std::string_view bytes, const std::string& place_and_reason, const SnapshotLimits& limits = {}) {
+void expect_snapshot_refused(std::string_view bytes, const std::string& place_and_reason,
+                             const SnapshotLimits& limits = {}) {
   const Result<Snapshot> snapshot = decode_snapshot(bytes, limits);
   ASSERT_FALSE(snapshot) << place_and_reason;
   EXPECT_TRUE(snapshot.error().is(Errc::bad_snapshot));
@@ -192,31 +193,33 @@ RC_GTEST_PROP(SnapshotRefusal, AnyBytesAreRefused, (const std::string& bytes)) {
 }
 
 TEST(SnapshotRefusal, WhatIsNotASnapshotIsRefused) {
-  expect_refused("", "line 1: the file ends within it, 0 bytes in");
-  expect_refused("no newline", "line 1: the file ends within it, 10 bytes in");
-  expect_refused("\n", "line 1: byte");
-  expect_refused("not JSON\n", "line 1: byte 2: not JSON");
-  expect_refused("{}\n", "line 1: member schema is missing");
-  expect_refused("[]\n", "line 1: an array where an object is expected");
-  expect_refused("7\n", "line 1: a plain value where an object is expected");
-  expect_refused("{\"schema\":\"other\"}\n", "member schema: this is not a snapshot of this program");
-  expect_refused("{\"schema\":7}\n", "member schema is not a string");
-  expect_refused("{\"schema\":\"holdfast-snapshot\",\"version\":2}\n", "member version: 2, but this program reads 1");
-  expect_refused("{\"schema\":\"holdfast-snapshot\",\"version\":0}\n", "member version: 0, but this program reads 1");
-  expect_refused("{\"schema\":\"holdfast-snapshot\",\"version\":-1}\n", "member version: a negative number");
-  expect_refused("{\"schema\":\"holdfast-snapshot\",\"version\":1}\n", "member bytes is missing");
+  expect_snapshot_refused("", "line 1: the file ends within it, 0 bytes in");
+  expect_snapshot_refused("no newline", "line 1: the file ends within it, 10 bytes in");
+  expect_snapshot_refused("\n", "line 1: byte");
+  expect_snapshot_refused("not JSON\n", "line 1: byte 2: not JSON");
+  expect_snapshot_refused("{}\n", "line 1: member schema is missing");
+  expect_snapshot_refused("[]\n", "line 1: an array where an object is expected");
+  expect_snapshot_refused("7\n", "line 1: a plain value where an object is expected");
+  expect_snapshot_refused("{\"schema\":\"other\"}\n", "member schema: this is not a snapshot of this program");
+  expect_snapshot_refused("{\"schema\":7}\n", "member schema is not a string");
+  expect_snapshot_refused("{\"schema\":\"holdfast-snapshot\",\"version\":2}\n",
+                          "member version: 2, but this program reads 1");
+  expect_snapshot_refused("{\"schema\":\"holdfast-snapshot\",\"version\":0}\n",
+                          "member version: 0, but this program reads 1");
+  expect_snapshot_refused("{\"schema\":\"holdfast-snapshot\",\"version\":-1}\n", "member version: a negative number");
+  expect_snapshot_refused("{\"schema\":\"holdfast-snapshot\",\"version\":1}\n", "member bytes is missing");
 }
 
 TEST(SnapshotRefusal, WhatTheHeaderSaysOfTheRestHasToBeTrue) {
   const std::string bytes = filled_snapshot();
-  expect_refused(bytes.substr(0, bytes.size() - 1), "cut short, or more than one file");
-  expect_refused(bytes + bytes, "cut short, or more than one file");
+  expect_snapshot_refused(bytes.substr(0, bytes.size() - 1), "cut short, or more than one file");
+  expect_snapshot_refused(bytes + bytes, "cut short, or more than one file");
   std::string damaged = bytes;
   damaged[damaged.size() - 10] ^= 1;
-  expect_refused(damaged, "member xxh3: the bytes that follow have another checksum: damaged");
-  expect_refused(with_header("", 1, 0), "line 2: the file ends within it");
-  expect_refused(with_header("", 0, 1), "line 1: member nodes: 1 more than the worlds have");
-  expect_refused(with_header("{}\n", 0, 0), "line 2: 3 bytes too many");
+  expect_snapshot_refused(damaged, "member xxh3: the bytes that follow have another checksum: damaged");
+  expect_snapshot_refused(with_header("", 1, 0), "line 2: the file ends within it");
+  expect_snapshot_refused(with_header("", 0, 1), "line 1: member nodes: 1 more than the worlds have");
+  expect_snapshot_refused(with_header("{}\n", 0, 0), "line 2: 3 bytes too many");
 }
 
 TEST(SnapshotRefusal, OversizedFilesAreRefused) {
@@ -225,13 +228,13 @@ TEST(SnapshotRefusal, OversizedFilesAreRefused) {
   limits.bytes_max = bytes.size();
   EXPECT_TRUE(decode_snapshot(bytes, limits));
   limits.bytes_max = bytes.size() - 1;
-  expect_refused(bytes, fmt::format("{} bytes are more than {}", bytes.size(), bytes.size() - 1), limits);
+  expect_snapshot_refused(bytes, fmt::format("{} bytes are more than {}", bytes.size(), bytes.size() - 1), limits);
   limits = {};
   limits.nodes_max = 4;
-  expect_refused(bytes, "line 1: member nodes: 5 is above 4", limits);
+  expect_snapshot_refused(bytes, "line 1: member nodes: 5 is above 4", limits);
   limits = {};
   limits.line_bytes_max = 150;
-  expect_refused(bytes, "line 5: longer than 150 bytes", limits);
+  expect_snapshot_refused(bytes, "line 5: longer than 150 bytes", limits);
 }
 
 TEST(SnapshotRefusal, ALineOfTheLimitIsReadAndOneByteMoreIsRefused) {
@@ -239,9 +242,9 @@ TEST(SnapshotRefusal, ALineOfTheLimitIsReadAndOneByteMoreIsRefused) {
   SnapshotLimits limits;
   limits.line_bytes_max = bytes.size() - 1;
   EXPECT_TRUE(decode_snapshot(bytes, limits));
-  expect_refused(bytes.substr(0, bytes.size() - 1), "line 1: the file ends within it", limits);
+  expect_snapshot_refused(bytes.substr(0, bytes.size() - 1), "line 1: the file ends within it", limits);
   --limits.line_bytes_max;
-  expect_refused(bytes, fmt::format("line 1: longer than {} bytes", limits.line_bytes_max), limits);
+  expect_snapshot_refused(bytes, fmt::format("line 1: longer than {} bytes", limits.line_bytes_max), limits);
 }
 
 TEST(SnapshotRefusal, DeepNestingIsRefusedBeforeItIsTakenIn) {
@@ -249,10 +252,10 @@ TEST(SnapshotRefusal, DeepNestingIsRefusedBeforeItIsTakenIn) {
   for (int i = 0; i < 500'000; ++i) objects += "{\"a\":";
   SnapshotLimits limits;
   limits.line_bytes_max = 16 << 20;
-  expect_refused(objects + "\n", "member a.a: an object nested too deeply is not expected", limits);
-  expect_refused(std::string(1'000'000, '[') + "\n", "an array where an object is expected", limits);
-  expect_refused(with_header("{\"root\":" + std::string(1'000'000, '[') + "\n", 1, 0),
-                 "line 2: member root: an array is not expected", limits);
+  expect_snapshot_refused(objects + "\n", "member a.a: an object nested too deeply is not expected", limits);
+  expect_snapshot_refused(std::string(1'000'000, '[') + "\n", "an array where an object is expected", limits);
+  expect_snapshot_refused(with_header("{\"root\":" + std::string(1'000'000, '[') + "\n", 1, 0),
+                          "line 2: member root: an array is not expected", limits);
 }
 
 const NodeKey kRoot = root_numbered(1);
@@ -291,7 +294,8 @@ TEST(SnapshotRefusal, ContradictionsAreRefused) {
       {world_line(2) + good, 1, 1, "line 2: member nodes: 2 is above 1"},
       {world_line(1) + good, 1, 2, "line 1: member nodes: 1 more than the worlds have"},
   };
-  for (const Case& each : cases) expect_refused(with_header(each.content, each.worlds, each.nodes), each.reason);
+  for (const Case& each : cases)
+    expect_snapshot_refused(with_header(each.content, each.worlds, each.nodes), each.reason);
 }
 
 // What the fields say may be sound: we would have written it otherwise, or not at all.
@@ -336,10 +340,11 @@ TEST(SnapshotRefusal, WhatIsNeverWrittenIsRefused) {
       {world_line(2) + node_line(a, "a", kLatent, 1) + node_line(below, "c", kLatentBelow, 2), 1, 2,
        "line 4: member used: above that of its parent"},
   };
-  for (const Case& each : cases) expect_refused(with_header(each.content, each.worlds, each.nodes), each.reason);
+  for (const Case& each : cases)
+    expect_snapshot_refused(with_header(each.content, each.worlds, each.nodes), each.reason);
 
   const std::string written = with_header(world_line(1) + line_a, 1, 1);
-  expect_refused("{ " + written.substr(1), "line 1: byte 2: not how this program writes it");
+  expect_snapshot_refused("{ " + written.substr(1), "line 1: byte 2: not how this program writes it");
 }
 
 TEST(SnapshotRefusal, MembersOfTheWrongKindAreRefused) {
@@ -374,8 +379,8 @@ TEST(SnapshotRefusal, MembersOfTheWrongKindAreRefused) {
       {"{\"\xff\":1}", "not JSON"},
   };
   for (const auto& [line, reason] : lines) {
-    expect_refused(with_header(world_line(1) + line + "\n", 1, 1), "line 3: ");
-    expect_refused(with_header(world_line(1) + line + "\n", 1, 1), reason);
+    expect_snapshot_refused(with_header(world_line(1) + line + "\n", 1, 1), "line 3: ");
+    expect_snapshot_refused(with_header(world_line(1) + line + "\n", 1, 1), reason);
   }
 }
 
@@ -386,7 +391,8 @@ TEST(SnapshotRefusal, SumsThatWouldOverflowAreRefused) {
                      fmt::format("\"kv\":{{\"bytes\":{},\"layers\":1,\"slot_bytes\":{}}},", half, half));
   };
   EXPECT_TRUE(decode_snapshot(with_header(world_line(2) + line("1") + line("2"), 1, 2)));
-  expect_refused(with_header(world_line(3) + line("1") + line("2") + line("3"), 1, 3), "line 5: member kv.bytes");
+  expect_snapshot_refused(with_header(world_line(3) + line("1") + line("2") + line("3"), 1, 3),
+                          "line 5: member kv.bytes");
 }
 
 class MockFiles {

@@ -30,7 +30,7 @@ Geometry geometry_of(std::uint32_t chunk, std::uint32_t ring, std::uint32_t sink
   return geometry;
 }
 
-std::byte* at(std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); }
+std::byte* bytes_at(std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); }
 
 class StandInEngineTest : public testing::Test {
  protected:
@@ -47,17 +47,18 @@ class StandInEngineTest : public testing::Test {
     const Geometry& geometry = engine.layout().geometry;
     auto targets = engine.latent_targets(chunks);
     ASSERT_TRUE(targets.has_value());
-    for (std::uint32_t i = 0; i < chunks; ++i) std::memcpy(at((*targets)[i].data), latents[i].data(), 100);
+    for (std::uint32_t i = 0; i < chunks; ++i) std::memcpy(bytes_at((*targets)[i].data), latents[i].data(), 100);
     const auto to = engine.ring();
     const auto source = from.ring();
-    for (std::size_t i = 0; i < to.size(); ++i) std::memcpy(at(to[i].data), at(source[i].data), to[i].bytes);
+    for (std::size_t i = 0; i < to.size(); ++i)
+      std::memcpy(bytes_at(to[i].data), bytes_at(source[i].data), to[i].bytes);
     engine.publish_kv_indices(from.indices());
     engine.publish_latents(chunks);
     engine.fast_forward(chunks, static_cast<std::uint64_t>(chunks) * (geometry.timesteps - 1));
   }
   static std::vector<std::byte> latent(StandInEngine& engine) {
     const DeviceTensor tensor = engine.finalized_latent();
-    return {at(tensor.data), at(tensor.data) + tensor.bytes};
+    return {bytes_at(tensor.data), bytes_at(tensor.data) + tensor.bytes};
   }
   std::size_t violations(Invariant invariant) {
     const auto& all = context_.verdicts.violations();
@@ -145,7 +146,7 @@ class WrongResumeTest : public StandInEngineTest {
 };
 
 TEST_F(WrongResumeTest, OneWrongByteInTheRingIsSeenAndSpreads) {
-  EXPECT_FALSE(resume([&] { *at(warm_->ring()[3].data + 7) ^= std::byte{1}; }));
+  EXPECT_FALSE(resume([&] { *bytes_at(warm_->ring()[3].data + 7) ^= std::byte{1}; }));
   EXPECT_EQ(violations(Invariant::exact_bytes), 1U);
   EXPECT_FALSE(warm_->generate());
   EXPECT_TRUE(cold_->generate());
@@ -157,8 +158,8 @@ TEST_F(WrongResumeTest, OneWrongByteInTheRingIsSeenAndSpreads) {
 TEST_F(WrongResumeTest, FramesInAnotherOrderBreakWholeWindow) {
   EXPECT_FALSE(resume([&] {
     const std::uint64_t bytes = warm_->layout().frame_bytes[0];
-    std::swap_ranges(at(warm_->ring()[0].data) + bytes, at(warm_->ring()[0].data) + 2 * bytes,
-                     at(warm_->ring()[0].data) + 2 * bytes);
+    std::swap_ranges(bytes_at(warm_->ring()[0].data) + bytes, bytes_at(warm_->ring()[0].data) + 2 * bytes,
+                     bytes_at(warm_->ring()[0].data) + 2 * bytes);
   }));
   EXPECT_EQ(violations(Invariant::whole_window), 1U);
   EXPECT_EQ(violations(Invariant::exact_bytes), 0U);
@@ -190,7 +191,7 @@ TEST_F(StandInEngineTest, LatentsPublishedWithoutAPlaceForThemBreakExactBytes) {
   warm->begin_resume();
   const auto to = warm->ring();
   const auto from = cold->ring();
-  for (std::size_t i = 0; i < to.size(); ++i) std::memcpy(at(to[i].data), at(from[i].data), to[i].bytes);
+  for (std::size_t i = 0; i < to.size(); ++i) std::memcpy(bytes_at(to[i].data), bytes_at(from[i].data), to[i].bytes);
   warm->publish_kv_indices(cold->indices());
   warm->publish_latents(1);
   warm->fast_forward(1, 3);
@@ -212,7 +213,7 @@ TEST_F(WrongResumeTest, TooFewDrawsDiverge) {
 
 TEST_F(WrongResumeTest, AWrongResumeAfterARestartBreaksRestartSafeToo) {
   oracle_.after_restart();
-  EXPECT_FALSE(resume([&] { *at(warm_->ring()[0].data) ^= std::byte{1}; }));
+  EXPECT_FALSE(resume([&] { *bytes_at(warm_->ring()[0].data) ^= std::byte{1}; }));
   EXPECT_EQ(violations(Invariant::restart_safe), 1U);
 }
 
@@ -231,13 +232,13 @@ TEST_F(StandInEngineTest, AFailedResumeThatPublishedBreaksNoPublishOnFailure) {
 TEST_F(StandInEngineTest, BytesThatChangeLaterAreFoundByTheNextChunkOrAtTheEnd) {
   auto engine = open(geometry_of(2, 12, 0, true), actions_);
   EXPECT_TRUE(engine->generate());
-  *at(engine->ring()[0].data) ^= std::byte{1};
+  *bytes_at(engine->ring()[0].data) ^= std::byte{1};
   EXPECT_FALSE(engine->generate());
   EXPECT_EQ(violations(Invariant::exact_bytes), 1U);
 
   auto other = open(geometry_of(2, 12, 0, true), actions_);
   EXPECT_TRUE(other->generate());
-  *at(other->ring()[0].data) ^= std::byte{1};
+  *bytes_at(other->ring()[0].data) ^= std::byte{1};
   other->close();
   EXPECT_EQ(violations(Invariant::exact_bytes), 2U);
 }

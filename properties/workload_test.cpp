@@ -24,7 +24,7 @@ constexpr std::string_view kGood = R"({"timestamp": 0, "input_length": 600, "out
 {"timestamp": 27, "input_length": 1100, "output_length": 0, "hash_ids": [0, 1, 2]}
 )";
 
-std::string refusal(std::string_view text, const WorkloadLimits& limits = {}) {
+std::string refusal_of_lines(std::string_view text, const WorkloadLimits& limits = {}) {
   const Result<Workload> workload = read_workload(text, "requests.jsonl", limits);
   return workload ? "accepted" : to_string(workload.error());
 }
@@ -89,67 +89,71 @@ TEST(Workload, RequestsAreRead) {
   EXPECT_EQ(workload->requests[1].hash_ids, (std::vector<std::uint64_t>{0, 1, 2}));
 }
 
-TEST(Workload, TheLastLineNeedsNoEnd) { EXPECT_EQ(refusal(kGood.substr(0, kGood.size() - 1)), "accepted"); }
+TEST(Workload, TheLastLineNeedsNoEnd) { EXPECT_EQ(refusal_of_lines(kGood.substr(0, kGood.size() - 1)), "accepted"); }
 
-struct Malformed {
+struct MalformedLine {
   std::string name;
   std::string second_line;
   std::string line_and_reason;
 };
-void PrintTo(const Malformed& malformed, std::ostream* out) { *out << malformed.name; }
+void PrintTo(const MalformedLine& malformed, std::ostream* out) { *out << malformed.name; }
 
-class MalformedWorkload : public testing::TestWithParam<Malformed> {};
+class MalformedWorkload : public testing::TestWithParam<MalformedLine> {};
 
 TEST_P(MalformedWorkload, IsRefusedWithFileLineAndReason) {
   const std::string first(kGood.substr(0, kGood.find('\n') + 1));
-  EXPECT_THAT(refusal(first + GetParam().second_line + "\n"),
+  EXPECT_THAT(refusal_of_lines(first + GetParam().second_line + "\n"),
               HasSubstr("requests.jsonl: " + GetParam().line_and_reason));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Workload, MalformedWorkload,
     testing::Values(
-        Malformed{"no_json", "hello", "line 2: line 1, column 1"}, Malformed{"empty_line", "  ", "line 2: empty line"},
-        Malformed{"cut_short", R"({"timestamp": 1, "input_length": 5)", "line 2: line 1, column"},
-        Malformed{"two_objects", "{} {}", "line 2: line 1, column"},
-        Malformed{"no_object", "[1]", "line 2: $: is an array, not an object"},
-        Malformed{"nested", R"({"timestamp": [[[[1]]]]})", "line 2: $.timestamp[0][0][0]: nested deeper than 4"},
-        Malformed{"missing", R"({"timestamp": 1, "input_length": 5, "hash_ids": [0]})",
-                  "line 2: $.output_length: is missing"},
-        Malformed{"unknown", R"({"timestamp": 1, "input_length": 5, "output_length": 1, "hash_ids": [0], "user": 1})",
-                  "line 2: $: unknown field \"user\""},
-        Malformed{"twice", R"({"timestamp": 1, "timestamp": 1})", "line 2: $: duplicate key \"timestamp\""},
-        Malformed{"negative", R"({"timestamp": -1, "input_length": 5, "output_length": 1, "hash_ids": [0]})",
-                  "line 2: $.timestamp: is a negative number"},
-        Malformed{"fraction", R"({"timestamp": 1, "input_length": 5.5, "output_length": 1, "hash_ids": [0]})",
-                  "line 2: $.input_length: \"5.5\" is no whole number"},
-        Malformed{"late", R"({"timestamp": 1000000001, "input_length": 5, "output_length": 1, "hash_ids": [0]})",
-                  "line 2: $.timestamp: 1000000001 is above"},
-        Malformed{"text_id", R"({"timestamp": 1, "input_length": 5, "output_length": 1, "hash_ids": ["0"]})",
-                  "line 2: $.hash_ids[0]: is a string"},
-        Malformed{"huge_id",
-                  R"({"timestamp": 1, "input_length": 5, "output_length": 1, "hash_ids": [9223372036854775808]})",
-                  "line 2: $.hash_ids[0]: 9223372036854775808 is above"},
-        Malformed{"no_ids", R"({"timestamp": 1, "input_length": 0, "output_length": 1, "hash_ids": []})",
-                  "line 2: $.hash_ids: is empty"},
-        Malformed{"contradictory", R"({"timestamp": 1, "input_length": 513, "output_length": 1, "hash_ids": [0]})",
-                  "line 2: $.hash_ids: has 1 ids, but 513 tokens are 2 blocks of 512"},
-        Malformed{"invalid_utf8", "{\"time\xFFstamp\": 1}", "line 2: line 1, column"}),
-    [](const testing::TestParamInfo<Malformed>& param) { return param.param.name; });
+        MalformedLine{"no_json", "hello", "line 2: line 1, column 1"},
+        MalformedLine{"empty_line", "  ", "line 2: empty line"},
+        MalformedLine{"cut_short", R"({"timestamp": 1, "input_length": 5)", "line 2: line 1, column"},
+        MalformedLine{"two_objects", "{} {}", "line 2: line 1, column"},
+        MalformedLine{"no_object", "[1]", "line 2: $: is an array, not an object"},
+        MalformedLine{"nested", R"({"timestamp": [[[[1]]]]})", "line 2: $.timestamp[0][0][0]: nested deeper than 4"},
+        MalformedLine{"missing", R"({"timestamp": 1, "input_length": 5, "hash_ids": [0]})",
+                      "line 2: $.output_length: is missing"},
+        MalformedLine{"unknown",
+                      R"({"timestamp": 1, "input_length": 5, "output_length": 1, "hash_ids": [0], "user": 1})",
+                      "line 2: $: unknown field \"user\""},
+        MalformedLine{"twice", R"({"timestamp": 1, "timestamp": 1})", "line 2: $: duplicate key \"timestamp\""},
+        MalformedLine{"negative", R"({"timestamp": -1, "input_length": 5, "output_length": 1, "hash_ids": [0]})",
+                      "line 2: $.timestamp: is a negative number"},
+        MalformedLine{"fraction", R"({"timestamp": 1, "input_length": 5.5, "output_length": 1, "hash_ids": [0]})",
+                      "line 2: $.input_length: \"5.5\" is no whole number"},
+        MalformedLine{"late", R"({"timestamp": 1000000001, "input_length": 5, "output_length": 1, "hash_ids": [0]})",
+                      "line 2: $.timestamp: 1000000001 is above"},
+        MalformedLine{"text_id", R"({"timestamp": 1, "input_length": 5, "output_length": 1, "hash_ids": ["0"]})",
+                      "line 2: $.hash_ids[0]: is a string"},
+        MalformedLine{"huge_id",
+                      R"({"timestamp": 1, "input_length": 5, "output_length": 1, "hash_ids": [9223372036854775808]})",
+                      "line 2: $.hash_ids[0]: 9223372036854775808 is above"},
+        MalformedLine{"no_ids", R"({"timestamp": 1, "input_length": 0, "output_length": 1, "hash_ids": []})",
+                      "line 2: $.hash_ids: is empty"},
+        MalformedLine{"contradictory", R"({"timestamp": 1, "input_length": 513, "output_length": 1, "hash_ids": [0]})",
+                      "line 2: $.hash_ids: has 1 ids, but 513 tokens are 2 blocks of 512"},
+        MalformedLine{"invalid_utf8", "{\"time\xFFstamp\": 1}", "line 2: line 1, column"}),
+    [](const testing::TestParamInfo<MalformedLine>& param) { return param.param.name; });
 
 TEST(Workload, TimeThatGoesBackIsRefused) {
   const std::string second(kGood.substr(kGood.find('\n') + 1));
-  EXPECT_THAT(refusal(second + std::string(kGood)),
+  EXPECT_THAT(refusal_of_lines(second + std::string(kGood)),
               HasSubstr("requests.jsonl: line 2: $.timestamp: 0 is before the 27 of the line above"));
 }
 
-TEST(Workload, AnEmptyFileIsRefused) { EXPECT_THAT(refusal(""), HasSubstr("requests.jsonl: is empty")); }
+TEST(Workload, AnEmptyFileIsRefused) { EXPECT_THAT(refusal_of_lines(""), HasSubstr("requests.jsonl: is empty")); }
 
 TEST(Workload, WhatExceedsABoundIsRefused) {
-  EXPECT_THAT(refusal(kGood, {.file_bytes_max = 10}), HasSubstr("bytes are more than the 10 allowed"));
-  EXPECT_THAT(refusal(kGood, {.line_bytes_max = 10}), HasSubstr("line 1: 77 bytes are more than the 10 allowed"));
-  EXPECT_THAT(refusal(kGood, {.requests_max = 1}), HasSubstr("line 2: more than 1 requests"));
-  EXPECT_THAT(refusal(kGood, {.request_blocks_max = 2}), HasSubstr("line 2: $.hash_ids: has 3 items, more than 2"));
+  EXPECT_THAT(refusal_of_lines(kGood, {.file_bytes_max = 10}), HasSubstr("bytes are more than the 10 allowed"));
+  EXPECT_THAT(refusal_of_lines(kGood, {.line_bytes_max = 10}),
+              HasSubstr("line 1: 77 bytes are more than the 10 allowed"));
+  EXPECT_THAT(refusal_of_lines(kGood, {.requests_max = 1}), HasSubstr("line 2: more than 1 requests"));
+  EXPECT_THAT(refusal_of_lines(kGood, {.request_blocks_max = 2}),
+              HasSubstr("line 2: $.hash_ids: has 3 items, more than 2"));
 }
 
 TEST(WorkloadTrace, EachRequestOpensResumesGeneratesAndCloses) {

@@ -70,6 +70,7 @@ void Injector::Impl::reset() {
   dead = false;
   context_dead = false;
   strangers.clear();
+  strangers_seen.clear();
   faults_.order.clear();
   choices_.order.clear();
   entered_ = false;
@@ -302,6 +303,7 @@ void Injector::Impl::end_client() {
   dead = true;
   due_lie = nullptr;
   strangers.clear();
+  strangers_seen.clear();
   owner.client_died();
   device.client_died();
 }
@@ -402,6 +404,7 @@ bool Injector::context_dead() const { return impl_->context_dead || impl_->devic
 void Injector::tear_down() {
   impl_->context_dead = false;
   impl_->strangers.clear();
+  impl_->strangers_seen.clear();
 }
 void Injector::expect_mappings(std::vector<Segment> mappings) { impl_->mappings = std::move(mappings); }
 void Injector::end_faults() {

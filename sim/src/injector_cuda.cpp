@@ -77,7 +77,8 @@ struct Injector::Impl::Cuda final : CudaBackend {
       // Somebody else was first; what the attributes say of the range must be true.
       const std::uint64_t half = bytes / 2;
       // The whole of it only where others map it too: nobody registers the store's own memory and means it.
-      const bool whole = point.arg == 0 && (injector.mappings.empty() || injector.mapping_of(ptr) != nullptr);
+      const bool whole = point.arg == 0 && (injector.mappings.empty() || injector.mapping_of(ptr) != nullptr) &&
+                         !injector.strangers_seen.contains(ptr);
       const std::uint64_t first = point.arg >= 2 ? half : 0;
       const std::uint64_t length = whole ? bytes : point.arg <= 1 ? half : bytes - half;
       // Two of them with a part each would look like one with the whole, and neither keeps it.
@@ -86,6 +87,7 @@ struct Injector::Impl::Cuda final : CudaBackend {
       });
       if (nobody && below().host_register(ptr + first, length, access)) {
         injector.strangers.push_back({ptr + first, whole, injector.owner.incarnation()});
+        if (whole) injector.strangers_seen.insert(ptr);
       }
       Status answer = below().host_register(ptr, bytes, access);
       if (!answer && is_cuda(answer.error(), CudaErrc::host_memory_already_registered)) return told(point);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,6 +70,8 @@ struct Injector::Impl {
     std::uint64_t incarnation = 0;  // of the owner, when it was made
   };
   std::vector<Stranger> strangers;
+  // Where one of a whole range has been. The store cannot tell a second one there, of another mapping, from the first.
+  std::set<std::uintptr_t> strangers_seen;
   [[nodiscard]] const Segment* mapping_of(std::uintptr_t address) const;
 
   Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& cuda_below, FileBackend& files_below,

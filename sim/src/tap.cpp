@@ -200,7 +200,7 @@ void Tap::Impl::before_end(PlanPtr plan) {
   ending.ranges.clear();
   if (device.in_flight_count() == 0) return;
   const auto view = owner.plan(plan);
-  if (!view) return;
+  if (!view || view->expired) return;  // past the plan time-out its slots may be another's
   ending.number = view->number;
   for (std::size_t i = 0; i < view->addresses.size(); ++i) {
     const auto key = owner.peek(view->keys[i]);

@@ -17,6 +17,7 @@ constexpr std::uint32_t kCleanTries = 2;
 constexpr SessionId kAgainSession = 0xFFFF'FE00;
 // What is stale is found out, what was in the way is removed, what is missing is written, all of it is resumed.
 constexpr std::uint32_t kAgainTries = 4;
+constexpr std::size_t kAgainTriesMax = 64;
 constexpr std::string_view kUnwrittenAction = "\"never written\"";
 constexpr std::size_t kNamedMax = 4;
 
@@ -235,7 +236,10 @@ void Executor::Impl::check_path_again() {
   clean_step = *step;
   clean_step.actions.emplace_back(kUnwrittenAction);
   PathAgain again;
-  for (std::uint32_t attempt = 0; attempt < kAgainTries; ++attempt) {
+  // Each may find one more chunk gone that was thought to be there.
+  const auto tries =
+      static_cast<std::uint32_t>(std::min<std::size_t>(kAgainTries + step->actions.size(), kAgainTriesMax));
+  for (std::uint32_t attempt = 0; attempt < tries; ++attempt) {
     again = path_again(kAgainSession + attempt, geometry);
     if (again.no_room || (again.why.empty() && !again.wrote)) break;
     clock.advance_by(kSettleBound + kSecond);

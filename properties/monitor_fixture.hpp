@@ -51,6 +51,12 @@ class MonitorTest : public LayerChain {
     owner.restart();
     learn_and_register();
   }
+  // The owner takes its mappings in turn: after so many restarts the first one is back.
+  void come_round() {
+    for (std::uint32_t i = 1; i < owner_options().mappings; ++i) restart_owner_and_learn();
+    owner.restart();
+    ASSERT_TRUE(fluxon().wait_local_segments_ready());
+  }
 };
 
 }  // namespace holdfast::sim

@@ -379,10 +379,7 @@ TEST_F(MonitorTest, MemoryMustBeRegisteredInTheLiveGeneration) {
 }
 
 TEST_F(MonitorTest, ARegistrationOfAnOlderMappingAtTheSameAddressIsSeen) {
-  // The owner takes its mappings in turn: after so many restarts the first one is back.
-  for (std::uint32_t i = 1; i < owner_options().mappings; ++i) restart_owner_and_learn();
-  owner.restart();
-  ASSERT_TRUE(fluxon().wait_local_segments_ready());
+  come_round();
   const PlanPtr plan = start({"a"});
   ASSERT_TRUE(copy_out(plan, 1));
   EXPECT_THAT(violated(), ElementsAre("validated-batch"));
@@ -402,6 +399,41 @@ TEST_F(MonitorTest, WhatSomebodyElseRegisteredCountsOnceBothEndsAreKnown) {
   ASSERT_TRUE(cuda().pointer_attributes(segment.write_ptr + segment.len - 1));
   ASSERT_TRUE(copy_out(plan, 1));
   EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorTest, WhatSomebodyElseRegisteredCountsForTheMappingThatWasRefusedLast) {
+  const Segment segment = owner.segment();
+  const auto refused = [&] {
+    return code_of(cuda().host_register(segment.write_ptr, segment.len, HostAccess::read_write)) == 712;
+  };
+  ASSERT_TRUE(cuda().host_unregister(segment.write_ptr));
+  ASSERT_TRUE(device.host_register(segment.write_ptr, segment.len, HostAccess::read_write));
+  ASSERT_TRUE(refused());
+  ASSERT_TRUE(cuda().pointer_attributes(segment.write_ptr));
+  come_round();
+  ASSERT_TRUE(refused());
+  // The first end was asked of the older mapping only.
+  ASSERT_TRUE(cuda().pointer_attributes(segment.write_ptr + segment.len - 1));
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  EXPECT_THAT(violated(), ElementsAre("validated-batch"));
+  EXPECT_THAT(message(), HasSubstr("no registration"));
+  context.verdicts.reset();
+  ASSERT_TRUE(cuda().pointer_attributes(segment.write_ptr));
+  ASSERT_TRUE(copy_out(plan, 1));
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorTest, AnOlderRegistrationOfTheCallersOwnIsNoProof) {
+  const Segment segment = owner.segment();
+  come_round();
+  ASSERT_EQ(code_of(cuda().host_register(segment.write_ptr, segment.len, HostAccess::read_write)), 712);
+  ASSERT_TRUE(cuda().pointer_attributes(segment.write_ptr));
+  ASSERT_TRUE(cuda().pointer_attributes(segment.write_ptr + segment.len - 1));
+  const PlanPtr plan = start({"a"});
+  ASSERT_TRUE(copy_out(plan, 1));
+  EXPECT_THAT(violated(), ElementsAre("validated-batch"));
+  EXPECT_THAT(message(), HasSubstr("older mapping at the same address"));
 }
 
 TEST_F(MonitorTest, ViewsMayBeReachedThroughTheWriteMapping) {

@@ -44,6 +44,15 @@ void RegistrationLedger::add(const HostRegistration& registration) {
   std::erase_if(doubtful_, [&](const Doubtful& doubt) { return doubt.registration.base == registration.base; });
 }
 
+void RegistrationLedger::refused(const HostRegistration& registration) {
+  std::erase_if(doubtful_, [&](const Doubtful& doubt) { return doubt.registration.base == registration.base; });
+  const bool own_older = std::ranges::any_of(live_, [&](const HostRegistration& known) {
+    return !known.proven && known.epoch != registration.epoch && known.base < registration.base + registration.bytes &&
+           registration.base < known.base + known.bytes;
+  });
+  if (!own_older) doubtful_.push_back({registration, false, false});
+}
+
 void RegistrationLedger::attributes(std::uintptr_t address, bool registered) {
   for (std::size_t i = 0; i < doubtful_.size(); ++i) {
     Doubtful& doubt = doubtful_[i];

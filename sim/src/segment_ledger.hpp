@@ -71,8 +71,9 @@ struct HostRegistration {
 class RegistrationLedger {
  public:
   void add(const HostRegistration& registration);
-  // "Already registered" was answered for the range; it counts once both its ends are known to be pinned.
-  void refused(const HostRegistration& registration) { doubtful_.push_back({registration, false, false}); }
+  // "Already registered" was answered for the range; it counts once both its ends are known, since this answer, to be
+  // pinned. Never where the caller itself still holds a registration of an older epoch: that is what was refused.
+  void refused(const HostRegistration& registration);
   void attributes(std::uintptr_t address, bool registered);
   // The registration that starts at `base`.
   [[nodiscard]] const HostRegistration* find(std::uintptr_t base) const;

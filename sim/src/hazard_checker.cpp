@@ -153,11 +153,20 @@ RangeAccess HazardChecker::value_in(std::uintptr_t slot, bool write) {
 
 void HazardChecker::host_slots(const HazardCaller& caller, Slots slots, HazardCall call, bool write) {
   const std::uint16_t actor = hosts_[caller.host];
+  const bool releases = call == HazardCall::release_views;
   // The end of what somebody held must come after all that was done under it.
-  const bool ends = write || call == HazardCall::release_views;
+  const Against against = write || releases ? Against::all : Against::writes;
   for (const std::uintptr_t slot : slots) {
-    access({record_of(caller, actor, call, value_in(slot, write)), ends ? Against::all : Against::writes, !one_host()},
-           actors_[actor].clock);
+    const Incoming incoming{record_of(caller, actor, call, value_in(slot, write)), against, !one_host()};
+    const auto earlier = releases && !one_host() ? let_go_.find(incoming.record.range.base) : let_go_.end();
+    if (earlier == let_go_.end()) {
+      access(incoming, actors_[actor].clock);
+      continue;
+    }
+    // It is the last of all holders' releases that gives the value away.
+    HazardClock all = actors_[actor].clock;
+    all.join(earlier->second);
+    access(incoming, all);
   }
 }
 

@@ -89,7 +89,10 @@ Call any_call() {
     case Act::host_access:
       call.ranges.push_back({any_range(), *rc::gen::arbitrary<bool>()});
       break;
-    case Act::free_device:
+    case Act::free_device:  // as a whole: what was accessed lies inside
+      call.ranges.push_back(
+          {{HazardHistory::slot(*rc::gen::inRange<std::size_t>(0, kSlots)), HazardHistory::kSlotBytes}, true});
+      break;
     case Act::unregister:
       call.ranges.push_back({any_range(), true});
       break;
@@ -143,8 +146,8 @@ class Reference {
     }
     if (call.act == Act::free_device) {
       const MemoryRange freed = canonical(call.ranges.front().range);
-      // A granule's part of what touches the freed range.
       for (Access& access : accesses_) forget(access, freed);
+      std::erase_if(lengths_, [&](std::size_t slot) { return HazardHistory::slot(slot) == freed.base; });
     }
     return races;
   }

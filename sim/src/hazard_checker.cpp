@@ -265,6 +265,7 @@ HazardChecker::Record HazardChecker::record_of(const HazardCaller& caller, std::
 void HazardChecker::access(const Incoming& incoming, const HazardClock& clock) {
   constexpr std::uint64_t kGranule = HazardShadow::kGranuleBytes;
   const Record& record = incoming.record;
+  const HazardClock& own = actors_[record.actor].clock;
   bool counted = false;
   bool told_of = false;
   const auto meet = [&](Cell& cell) {
@@ -286,7 +287,7 @@ void HazardChecker::access(const Incoming& incoming, const HazardClock& clock) {
           told_of = true;
           report(old, record, clock);
         }
-        goes = before && incoming.keep && (record.write || !old.write) &&
+        goes = incoming.keep && old.time <= own.of(old.actor) && (record.write || !old.write) &&
                (!old.device || (record.device && old.aliased == record.aliased)) &&
                std::max<std::uintptr_t>(old.range.base, cell.granule * kGranule) >= begin &&
                std::min<std::uintptr_t>(old.range.end(), (cell.granule + 1) * kGranule) <= end;

@@ -84,7 +84,8 @@ class HazardChecker {
   // ---- Work of streams. The copies of one batch have no order among themselves; a kernel is one piece.
   void copy_batch(const HazardCaller& caller, StreamRef stream, std::span<const Copy> copies);
   void kernel(const HazardCaller& caller, StreamRef stream, std::span<const RangeAccess> accesses);
-  // The memory's last access, in stream order; afterwards it is another's, and nothing is known of it.
+  // The last access to memory of which all earlier ones lie inside, in stream order; afterwards it is another's, and
+  // nothing is known of it.
   void free_device(const HazardCaller& caller, StreamRef stream, const MemoryRange& memory);
 
   // ---- Edges.

@@ -13,7 +13,13 @@ namespace {
 struct Tensors final : TensorListener {
   void on_tensor(std::uintptr_t base, std::uint64_t bytes) override { live[base] = bytes; }
   void on_tensor_gone(std::uintptr_t base) override { EXPECT_EQ(live.erase(base), 1U); }
+  void on_kernel(StreamRef /*stream*/, std::span<const RangeAccess> accesses) override {
+    kernels.emplace_back(accesses.begin(), accesses.end());
+  }
+  void on_free(StreamRef /*stream*/, const MemoryRange& memory) override { freed.push_back(memory); }
   std::map<std::uintptr_t, std::uint64_t> live;
+  std::vector<std::vector<RangeAccess>> kernels;
+  std::vector<MemoryRange> freed;
 };
 
 Geometry geometry_of(std::uint32_t chunk, std::uint32_t ring, std::uint32_t sinks, bool full_length) {

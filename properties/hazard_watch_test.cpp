@@ -186,12 +186,30 @@ TEST_F(HazardWatchTest, AValueThatAnotherPlanHoldsIsNotGivenAway) {
   EXPECT_THAT(violated(), testing::Contains("no-hazard"));
 }
 
-TEST_F(HazardWatchTest, ASlotThatIsGivenOutAgainUnderACopy) {
+TEST_F(HazardWatchTest, ASlotGivenOutAgainUnderACopyOfAPlanThatEnded) {
   const PlanPtr plan = put_started({"a"});
+  const auto slot = addresses_of(plan, 1);
+  copy_out(plan);
+  ASSERT_TRUE(watch.fluxon().put_abort(plan));
+  const std::size_t before = violated().size();
+  EXPECT_EQ(addresses_of(put_started({"b"}), 1), slot);
+  ASSERT_GT(violated().size(), before);
+  EXPECT_THAT(context.verdicts.violations().back().message, HasSubstr("local_fast_put_start claims"));
+}
+
+// Its waits may all have failed.
+TEST_F(HazardWatchTest, ASlotThatTheOwnerTookBackAtTheTimeOutIsNobodysFault) {
+  const PlanPtr plan = put_started({"a"});
+  const auto slot = addresses_of(plan, 1);
   copy_out(plan);
   pass(kPlanTimeout);
-  EXPECT_EQ(addresses_of(put_started({"b"}), 1), addresses_of(plan, 1));
-  EXPECT_THAT(message(), HasSubstr("local_fast_put_start claims"));
+  const PlanPtr next = put_started({"b"});
+  EXPECT_EQ(addresses_of(next, 1), slot);
+  ASSERT_TRUE(watch.fluxon().put_abort(plan));
+  EXPECT_THAT(violated(), Not(testing::Contains("no-hazard")));
+  copy_out(next);
+  ASSERT_TRUE(watch.fluxon().local_fast_put_commit(next));
+  EXPECT_THAT(violated(), testing::Contains("no-hazard"));
 }
 
 TEST_F(HazardWatchTest, ASegmentUnregisteredUnderACopyThatUsesIt) {

@@ -18,6 +18,7 @@ struct HazardWatch::Impl {
   struct Plan {
     PlanPtr ptr;
     bool read = false;
+    Nanos started_ns = 0;
     std::vector<std::uintptr_t> slots;
   };
 
@@ -48,6 +49,7 @@ struct HazardWatch::Impl {
   void learn(std::span<const Segment> told);
   void open(PlanPtr ptr, std::size_t count, bool read, std::uint64_t value_bytes);
   [[nodiscard]] Plan* find(PlanPtr ptr);
+  void forget_expired();
   void release(const Plan& plan);
   void close(Plan& plan);
 };
@@ -93,13 +95,25 @@ void HazardWatch::Impl::open(PlanPtr ptr, std::size_t count, bool read, std::uin
   Plan& plan = plans[live++];
   plan.ptr = ptr;
   plan.read = read;
+  plan.started_ns = context.clock.now_ns();
   plan.slots.assign(words + 2, words + 2 + count);
   if (read) {
     checker.transfer(caller(), plan.slots);
     return;
   }
   for (const MemoryRange& memory : std::exchange(renewed, {})) checker.forget(memory);
+  forget_expired();
   checker.claim(caller(), plan.slots, value_bytes);
+}
+
+// At the time-out the owner takes the slots back by itself. A caller whose waits fail cannot order what comes then, and
+// the end of such a plan says nothing of them any more.
+void HazardWatch::Impl::forget_expired() {
+  for (std::size_t i = live; i-- > 0;) {
+    if (plans[i].read || context.clock.now_ns() - plans[i].started_ns < kPlanTimeout) continue;
+    for (const std::uintptr_t slot : plans[i].slots) checker.forget_slot(slot);
+    close(plans[i]);
+  }
 }
 
 HazardWatch::Impl::Plan* HazardWatch::Impl::find(PlanPtr ptr) {

@@ -119,6 +119,8 @@ class HazardChecker {
   void alias(const MemoryRange& other, std::uintptr_t same) { aliases_.push_back({other, same}); }
   // These addresses are other bytes from now on.
   void forget(const MemoryRange& memory) { shadow_.forget(canonical(memory)); }
+  // The value in the slot, as it was claimed.
+  void forget_slot(std::uintptr_t slot) { forget(value_in(slot, false).range); }
   // Every work in flight has ended, and whatever begins now begins after it: the context or the process is gone.
   void forget_all();
   // As newly constructed, with the same namer.

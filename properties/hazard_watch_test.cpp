@@ -92,9 +92,13 @@ TEST_F(HazardWatchTest, AnEventCoversWhatWasBeforeItsRecordOnly) {
   const EventRef event = watch.cuda().event_create().value();
   for (const bool before : {false, true}) {
     const PlanPtr plan = put_started({before ? "a" : "b"});
-    if (before) ASSERT_TRUE(watch.cuda().event_record(event, stream));
+    if (before) {
+      ASSERT_TRUE(watch.cuda().event_record(event, stream));
+    }
     copy_out(plan);
-    if (!before) ASSERT_TRUE(watch.cuda().event_record(event, stream));
+    if (!before) {
+      ASSERT_TRUE(watch.cuda().event_record(event, stream));
+    }
     ASSERT_TRUE(watch.cuda().event_synchronize(event));
     ASSERT_TRUE(watch.fluxon().local_fast_put_commit(plan));
     EXPECT_EQ(violated().size(), before ? 1U : 0U);

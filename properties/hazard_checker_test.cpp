@@ -187,6 +187,16 @@ TEST_F(HazardsKnownBad, ASegmentUnregisteredByWhoDoesNotKnowOfTheWait) {
   expect_only(HazardCall::copy_batch, HazardCall::host_unregister, HazardEdge::host_wait);
 }
 
+TEST_F(HazardsKnownBad, AMappingUnregisteredByWhoDoesNotKnowThatItsReaderIsDone) {
+  const std::uint32_t other = checker.add_host(0);
+  transfer(0);
+  copy_in(1, 0, 0);
+  wait_stream(1);
+  release(0);
+  checker.unregister(by(other), {kReadSide, kSegmentBytes});
+  expect_only(HazardCall::copy_batch, HazardCall::host_unregister, HazardEdge::host_wait);
+}
+
 TEST_F(HazardsKnownBad, DeviceMemoryFreedUnderACopy) {
   copy_in(1, 0, 0);
   checker.free_device(by(0), stream(2), {frame(0), kValueBytes});

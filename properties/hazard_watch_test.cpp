@@ -2,6 +2,7 @@
 // move at the wait, so that nothing is found because of timing.
 #include "holdfast/sim/hazard_watch.hpp"
 
+#include "holdfast/fakes/mock_cuda.hpp"
 #include "layer_chain.hpp"
 
 namespace holdfast::sim {
@@ -116,6 +117,14 @@ TEST_F(HazardWatchTest, AQueryIsAWaitWhenItSaysDone) {
   EXPECT_THAT(violated(), IsEmpty());
 }
 
+TEST_F(HazardWatchTest, AQueryThatSaysNotReadyIsNone) {
+  const PlanPtr plan = put_started({"a"});
+  copy_out(plan);
+  EXPECT_FALSE(watch.cuda().event_query(recorded(stream)).value());
+  ASSERT_TRUE(watch.fluxon().local_fast_put_commit(plan));
+  EXPECT_THAT(violated(), ElementsAre("no-hazard"));
+}
+
 // Whatever the device has done meanwhile.
 TEST_F(HazardWatchTest, ThatACopyHasMovedIsNoEdge) {
   const PlanPtr plan = put_started({"a"});
@@ -133,6 +142,23 @@ TEST_F(HazardWatchTest, ADestroyedEventIsWaitedForByThoseWhoAlreadyDo) {
   copy_out(put_started({"a"}));
   EXPECT_THAT(violated(), IsEmpty());
   EXPECT_FALSE(watch.cuda().stream_wait(stream, event));
+}
+
+// A runtime may give the same number again; what was never recorded orders nothing.
+TEST_F(HazardWatchTest, AnEventWithTheNumberOfADestroyedOneIsAnotherOne) {
+  testing::NiceMock<fakes::MockCuda> runtime;
+  ON_CALL(runtime, event_create()).WillByDefault([] { return EventRef{7}; });
+  HazardWatch other(context, tap.fluxon(), runtime, {});
+  const RangeAccess written{{tensor, kValueBytes}, true};
+  other.kernel(engine, std::span(&written, 1));
+  const EventRef first = other.cuda().event_create().value();
+  ASSERT_TRUE(other.cuda().event_record(first, engine));
+  ASSERT_TRUE(other.cuda().event_destroy(first));
+  const EventRef second = other.cuda().event_create().value();
+  ASSERT_EQ(second, first);
+  ASSERT_TRUE(other.cuda().stream_wait(stream, second));
+  other.kernel(stream, std::span(&written, 1));
+  EXPECT_THAT(violated(), ElementsAre("no-hazard"));
 }
 
 TEST_F(HazardWatchTest, TheProducersEventIsWaitedForBeforeTheCopy) {
@@ -260,10 +286,13 @@ TEST_F(HazardWatchTest, SwitchedOffItSeesNothing) {
   context.verdicts.disable(Invariant::no_hazard);
   watch.reset();
   const PlanPtr plan = put_started({"a"});
+  const auto slots = addresses_of(plan, 1);
   copy_out(plan);
   ASSERT_TRUE(watch.fluxon().local_fast_put_commit(plan));
   EXPECT_THAT(violated(), IsEmpty());
   EXPECT_EQ(checks(Invariant::no_hazard), 0U);
+  watch.checker().abort({}, slots);
+  EXPECT_EQ(watch.checker().take_checked(), 0U) << "it was told of the copy all the same";
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 #include "hazard_history.hpp"
 
-namespace holdfast::sim {
+namespace holdfast::sim::hazard_reference {
 namespace {
 
 constexpr std::uint32_t kHosts = 3;
@@ -389,4 +389,4 @@ RC_GTEST_PROP(HazardReference, FindsWhatEveryPairOfOneHostSays, ()) { compare(1,
 RC_GTEST_PROP(HazardReference, FindsWhatEveryPairOfSeveralHostsSays, ()) { compare(kHosts, 40); }
 
 }  // namespace
-}  // namespace holdfast::sim
+}  // namespace holdfast::sim::hazard_reference

@@ -141,7 +141,7 @@ TEST_F(StandInEngineTest, TellsWhatItsKernelsReadAndWrite) {
   const auto told = [&] {
     std::string frames;
     for (std::size_t position = 0; position < 5; ++position) frames += told_of(tensors_, engine->frame(3, position));
-    return frames + told_of(tensors_, at(engine->finalized_latent().data));
+    return frames + told_of(tensors_, bytes_at(engine->finalized_latent().data));
   };
   EXPECT_TRUE(engine->generate());
   EXPECT_EQ(told(), "ww---w");

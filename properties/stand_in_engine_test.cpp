@@ -13,7 +13,13 @@ namespace {
 struct Tensors final : TensorListener {
   void on_tensor(std::uintptr_t base, std::uint64_t bytes) override { live[base] = bytes; }
   void on_tensor_gone(std::uintptr_t base) override { EXPECT_EQ(live.erase(base), 1U); }
+  void on_kernel(StreamRef /*stream*/, std::span<const RangeAccess> accesses) override {
+    kernels.emplace_back(accesses.begin(), accesses.end());
+  }
+  void on_free(StreamRef /*stream*/, const MemoryRange& memory) override { freed.push_back(memory); }
   std::map<std::uintptr_t, std::uint64_t> live;
+  std::vector<std::vector<RangeAccess>> kernels;
+  std::vector<MemoryRange> freed;
 };
 
 Geometry geometry_of(std::uint32_t chunk, std::uint32_t ring, std::uint32_t sinks, bool full_length) {
@@ -119,6 +125,57 @@ TEST_F(StandInEngineTest, AResumedRunGivesTheColdRunsFrames) {
   }
   EXPECT_TRUE(context_.verdicts.held());
   EXPECT_GT(context_.verdicts.checks()[static_cast<std::size_t>(Invariant::exact_bytes)], 0U);
+}
+
+// What the engine says it does to the frame, by the kernel told last: 'r', 'w', or '-' for nothing.
+char told_of(const Tensors& tensors, const std::byte* frame) {
+  char told = '-';
+  for (const RangeAccess& each : tensors.kernels.back()) {
+    if (each.range.touches({reinterpret_cast<std::uintptr_t>(frame), 1})) told = each.write ? 'w' : 'r';
+  }
+  return told;
+}
+
+TEST_F(StandInEngineTest, TellsWhatItsKernelsReadAndWrite) {
+  auto engine = open(geometry_of(2, 5, 1, false), actions_);
+  const auto told = [&] {
+    std::string frames;
+    for (std::size_t position = 0; position < 5; ++position) frames += told_of(tensors_, engine->frame(3, position));
+    return frames + told_of(tensors_, bytes_at(engine->finalized_latent().data));
+  };
+  EXPECT_TRUE(engine->generate());
+  EXPECT_EQ(told(), "ww---w");
+  EXPECT_TRUE(engine->generate());
+  EXPECT_EQ(told(), "rrww-w");
+  EXPECT_TRUE(engine->generate());
+  EXPECT_EQ(told(), "rwwwww") << "all but the sink has moved";
+}
+
+TEST_F(StandInEngineTest, TellsThatItReadsWhatWasRestored) {
+  const Geometry geometry = geometry_of(2, 5, 1, false);
+  auto cold = open(geometry, actions_);
+  auto warm = open(geometry, actions_);
+  EXPECT_TRUE(cold->generate());
+  warm->begin_resume();
+  restore(*warm, *cold, 1, {latent(*cold)});
+  warm->end_resume_warm(1, true);
+  EXPECT_EQ(told_of(tensors_, warm->frame(0, 0)), 'r');
+  EXPECT_EQ(told_of(tensors_, warm->frame(3, 1)), 'r');
+  EXPECT_EQ(told_of(tensors_, warm->frame(3, 2)), '-');
+  EXPECT_EQ(told_of(tensors_, warm->latent(0)), 'r');
+}
+
+TEST_F(StandInEngineTest, TellsOfAllMemoryThatItGivesBack) {
+  auto engine = open(geometry_of(2, 5, 1, false), actions_);
+  ASSERT_TRUE(engine->latent_targets(3).has_value());
+  const std::map<std::uintptr_t, std::uint64_t> had = tensors_.live;
+  engine->close();
+  EXPECT_EQ(tensors_.freed.size(), 6U);  // four tensors, the latent, and the targets at once
+  for (const auto& [base, bytes] : had) {
+    EXPECT_TRUE(std::any_of(tensors_.freed.begin(), tensors_.freed.end(), [&](const MemoryRange& freed) {
+      return base >= freed.base && base + bytes <= freed.end();
+    }));
+  }
 }
 
 class WrongResumeTest : public StandInEngineTest {

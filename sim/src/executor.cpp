@@ -110,6 +110,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   owner_options.grant_bytes = run_trace.grant_bytes;
   owner.reset(owner_options);
   if (mappings.empty() || mapped_bytes < run_trace.segment_bytes) learn_mappings(owner_options);
+  hazards.reset();
   spare_engines.clear();  // their streams end with the device's
   device.reset({.device_bytes = device_bytes_of(run_trace)});
   for (std::size_t i = 0; i < mappings.size(); ++i) {

@@ -117,6 +117,7 @@ bool Executor::Impl::restart_client(Ending& ending) {
   const bool context_gone = injector.context_dead() || device.context_dead();
   owner.client_died();
   device.client_died();
+  hazards.all_ended();
   note_old_keys();
   // What the dying store's destructors try is not the store's doing any more.
   const bool faults_on = context.faults_on;
@@ -127,6 +128,7 @@ bool Executor::Impl::restart_client(Ending& ending) {
   if (context_gone) {
     spare_engines.clear();
     device.tear_down();
+    hazards.all_ended();
     injector.tear_down();
     monitor.device_torn_down();
   }
@@ -180,6 +182,7 @@ void Executor::Impl::tear_down_device() {
   }
   spare_engines.clear();
   device.tear_down();
+  hazards.all_ended();
   injector.tear_down();
   monitor.device_torn_down();
   system->device_torn_down();

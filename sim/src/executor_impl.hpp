@@ -18,6 +18,7 @@
 #include "holdfast/sim/claim_book.hpp"
 #include "holdfast/sim/dispositions.hpp"
 #include "holdfast/sim/executor.hpp"
+#include "holdfast/sim/hazard_watch.hpp"
 #include "holdfast/sim/injector.hpp"
 #include "holdfast/sim/monitor.hpp"
 #include "holdfast/sim/oracle.hpp"
@@ -42,14 +43,19 @@ class MemoryFilePort final : public FileBackend {
   fakes::MemoryFiles& files_;
 };
 
-class MonitoredTensors final : public TensorListener {
+class WatchedTensors final : public TensorListener {
  public:
-  explicit MonitoredTensors(Monitor& monitor) : monitor_(monitor) {}
+  WatchedTensors(Monitor& monitor, HazardWatch& hazards) : monitor_(monitor), hazards_(hazards) {}
   void on_tensor(std::uintptr_t base, std::uint64_t bytes) override { monitor_.declare_tensor(base, bytes); }
   void on_tensor_gone(std::uintptr_t base) override { monitor_.forget_tensor(base); }
+  void on_kernel(StreamRef stream, std::span<const RangeAccess> accesses) override {
+    hazards_.kernel(stream, accesses);
+  }
+  void on_free(StreamRef stream, const MemoryRange& memory) override { hazards_.free_device(stream, memory); }
 
  private:
   Monitor& monitor_;
+  HazardWatch& hazards_;
 };
 
 struct Executor::Impl {
@@ -182,11 +188,13 @@ struct Executor::Impl {
   fakes::MemoryFiles files;
   MemoryFilePort file_port{files};
   Tap tap{context, owner, device};
-  Injector injector{context, tap.fluxon(), tap.cuda(), file_port, owner, device};
+  HazardWatch hazards{context, tap.fluxon(), tap.cuda(),
+                      [this](std::uintptr_t address) { return device.location(address); }};
+  Injector injector{context, hazards.fluxon(), hazards.cuda(), file_port, owner, device};
   Monitor monitor{context, injector.fluxon(), injector.cuda(), injector.files(), tap};
   Oracle oracle{context};
   ClaimBook book{monitor, oracle};
-  MonitoredTensors tensors{monitor};
+  WatchedTensors tensors{monitor, hazards};
   SimSync sync;
   Ports ports{monitor.fluxon(), monitor.cuda(), monitor.files(), clock, sync};
 

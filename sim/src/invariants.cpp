@@ -25,6 +25,8 @@ constexpr std::array<Promise, kInvariantCount> kPromises{{
     {"validated-batch",
      "no copy is submitted before the whole batch is valid, and each lies inside its tensors and inside one live "
      "registration"},
+    {"no-hazard",
+     "no two accesses to the same bytes, one a write, without an ordering edge, whether or not the timing showed it"},
     {"whole-window", "only complete windows and groups are restored, in key order, never at the wrong frame"},
     {"exact-bytes", "a resumed ring, its latents and every output frame hash equal the cold run's"},
     {"namespace-isolation", "no byte crosses worlds, layouts or formats"},
@@ -51,7 +53,7 @@ std::optional<Invariant> invariant_named(std::string_view name) {
 }
 
 void Verdicts::violated(Violation violation) {
-  if (disabled_[static_cast<std::size_t>(violation.invariant)]) return;
+  if (!enabled(violation.invariant)) return;
   if (violations_.size() < kKeptMax) violations_.push_back(std::move(violation));
 }
 

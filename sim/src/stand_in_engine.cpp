@@ -66,12 +66,15 @@ void StandInEngine::close() {
   reach_stream_order();
   reread(ring_.size() * layout().tensors());
   free_targets();
-  const auto give_back = [&](std::uintptr_t memory) {
+  const auto give_back = [&](std::uintptr_t memory, std::uint64_t bytes) {
     tensors_.on_tensor_gone(memory);
+    tensors_.on_free(*stream_, {memory, bytes});
     static_cast<void>(device_.free(memory).has_value());
   };
-  for (const std::uintptr_t tensor : ring_tensors_) give_back(tensor);
-  if (finalized_latent_ != 0) give_back(finalized_latent_);
+  for (std::size_t tensor = 0; tensor < ring_tensors_.size(); ++tensor) {
+    give_back(ring_tensors_[tensor], layout().frame_bytes[tensor] * layout().geometry.ring_frames);
+  }
+  if (finalized_latent_ != 0) give_back(finalized_latent_, layout().geometry.latent_bytes);
   ring_tensors_.clear();
   finalized_latent_ = 0;
   is_open_ = false;
@@ -92,6 +95,7 @@ void StandInEngine::abandon() {
 void StandInEngine::free_targets() {
   if (targets_ == 0) return;
   for (std::uint32_t i = 0; i < target_count_; ++i) tensors_.on_tensor_gone(targets_ + i * target_stride_);
+  tensors_.on_free(*stream_, {targets_, target_stride_ * target_count_});
   static_cast<void>(device_.free(targets_).has_value());
   targets_ = 0;
   target_count_ = 0;
@@ -116,8 +120,10 @@ bool StandInEngine::generate() {
   if (draws_ != draws_due) error ^= mix(draws_, draws_due);
 
   const std::size_t size_before = ring_.size();
-  make_room(ring_.append_chunk(), size_before);
+  const ColdRing::Dropped dropped = ring_.append_chunk();
+  make_room(dropped, size_before);
   const std::size_t first = ring_.size() - frames;
+  tell_kernel(dropped.count == 0 ? first : dropped.first, {finalized_latent_, sizes.geometry.latent_bytes}, true);
   std::vector<const std::byte*> values;
   values.reserve(sizes.tensors());
   for (std::size_t tensor = 0; tensor < sizes.tensors(); ++tensor) {
@@ -219,6 +225,20 @@ void StandInEngine::reach_stream_order() {
   static_cast<void>(device_.launch(*stream_, [] {}, at_once).has_value());
 }
 
+void StandInEngine::tell_kernel(std::size_t first_written, const MemoryRange& latents, bool writes_latents) {
+  accesses_.clear();
+  const auto add = [&](const MemoryRange& range, bool write) {
+    if (range.bytes != 0) accesses_.push_back({range, write});
+  };
+  for (std::size_t tensor = 0; tensor < ring_tensors_.size(); ++tensor) {
+    const std::uint64_t frame_bytes = layout().frame_bytes[tensor];
+    add({ring_tensors_[tensor], first_written * frame_bytes}, false);
+    add({ring_tensors_[tensor] + first_written * frame_bytes, (ring_.size() - first_written) * frame_bytes}, true);
+  }
+  add(latents, writes_latents);
+  tensors_.on_kernel(*stream_, accesses_);
+}
+
 std::byte* StandInEngine::frame_at(std::size_t tensor, std::size_t position) const {
   return at(ring_tensors_[tensor]) + position * layout().frame_bytes[tensor];
 }
@@ -306,6 +326,7 @@ void StandInEngine::end_resume_warm(std::uint32_t chunks, bool right) {
   }
   indices_ = {ring_.size() * sizes.geometry.frame_tokens, ring_.frames_seen() * sizes.geometry.frame_tokens};
   if (!right) reread(ring_.size() * sizes.tensors());
+  tell_kernel(ring_.size(), {targets_, target_stride_ * target_count_}, false);
 }
 
 // ---- What the store sees.

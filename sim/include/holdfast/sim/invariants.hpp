@@ -19,6 +19,7 @@ enum class Invariant : std::uint8_t {
   no_publish_on_failure,
   one_terminal,
   validated_batch,
+  no_hazard,
   whole_window,
   exact_bytes,
   namespace_isolation,
@@ -27,7 +28,7 @@ enum class Invariant : std::uint8_t {
   error_told,
   quiescent_baseline,
 };
-inline constexpr std::size_t kInvariantCount = 13;
+inline constexpr std::size_t kInvariantCount = 14;
 std::string_view name_of(Invariant invariant);     // "ready-after-commit"
 std::string_view promise_of(Invariant invariant);  // one sentence
 std::optional<Invariant> invariant_named(std::string_view name);
@@ -49,8 +50,9 @@ class Verdicts {
  public:
   // Switches a check off: it is neither counted nor violated.
   void disable(Invariant invariant) { disabled_[static_cast<std::size_t>(invariant)] = true; }
+  [[nodiscard]] bool enabled(Invariant invariant) const { return !disabled_[static_cast<std::size_t>(invariant)]; }
   void checked(Invariant invariant, std::uint64_t times = 1) {
-    if (!disabled_[static_cast<std::size_t>(invariant)]) checked_[static_cast<std::size_t>(invariant)] += times;
+    if (enabled(invariant)) checked_[static_cast<std::size_t>(invariant)] += times;
   }
   void violated(Violation violation);
   void reset();  // keeps what is disabled

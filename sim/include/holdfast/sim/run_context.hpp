@@ -45,6 +45,7 @@ struct RunContext {
 
   std::uint32_t step = 0;  // id of the step being executed; kDrainStep in phase two
   StepKind step_kind{};
+  std::uint32_t host = 0;                                 // the thread or fiber of the store that runs
   bool faults_on = true;                                  // phase one
   std::array<std::uint32_t, kCallCount> calls_in_step{};  // nth of the next call; counted by the injector
   bool keep_calls = false;

@@ -11,16 +11,20 @@
 #include "holdfast/core/engine.hpp"
 #include "holdfast/fakes/cuda_device.hpp"
 #include "holdfast/sim/cold_ring.hpp"
+#include "holdfast/sim/hazard_checker.hpp"
 #include "holdfast/sim/oracle.hpp"
 
 namespace holdfast::sim {
 
-// Told which device memory a store may copy into and out of.
+// Told which device memory a store may copy into and out of, and what the engine itself does there.
 class TensorListener {
  public:
   virtual ~TensorListener() = default;
   virtual void on_tensor(std::uintptr_t base, std::uint64_t bytes) = 0;
   virtual void on_tensor_gone(std::uintptr_t base) = 0;
+  // In the order of its stream.
+  virtual void on_kernel(StreamRef stream, std::span<const RangeAccess> accesses) = 0;
+  virtual void on_free(StreamRef stream, const MemoryRange& memory) = 0;
 };
 
 // One session's engine. Its kernels run at once, but in stream order: what its stream still holds for its tensors moves
@@ -99,6 +103,8 @@ class StandInEngine final : public Engine {
   };
 
   void reach_stream_order();
+  // Tells of the kernel that computed the frames from `first_written` on out of all of them.
+  void tell_kernel(std::size_t first_written, const MemoryRange& latents, bool writes_latents);
   [[nodiscard]] std::byte* frame_at(std::size_t tensor, std::size_t position) const;
   [[nodiscard]] std::uint64_t expected_digest(std::uint64_t frame, std::size_t tensor) const;
   // Reads `count` tensor frames from where the last call stopped; reports bytes that changed.
@@ -135,6 +141,7 @@ class StandInEngine final : public Engine {
   std::vector<std::uint64_t> value_digests_;
   std::uint64_t latent_digest_ = 0;
   std::vector<std::uint64_t> frame_hashes_;
+  std::vector<RangeAccess> accesses_;  // of the kernel that is told of
 };
 
 }  // namespace holdfast::sim

@@ -9,7 +9,7 @@ namespace holdfast::sim {
 void ClaimBook::reset(bool keep_locators, std::uint64_t hash_seed) {
   keep_locators_ = keep_locators;
   incarnation_ = 1;
-  claimed_slot_bytes_ = blobs_ = blob_withdrawals_ = 0;
+  claimed_slot_bytes_ = blobs_ = blob_withdrawals_ = withdrawals_ = 0;
   nodes_.clear();
   footprints_.clear();
   by_identity_ = decltype(by_identity_)(16, SeededHash{hash_seed});
@@ -92,6 +92,7 @@ void ClaimBook::set(Node& node, Claim claim, bool claimed, std::uint64_t nbytes)
   if (claim == Claim::latent) {
     if (node.latent == claimed) return;
     node.latent = claimed;
+    if (!claimed) node.withdrawn_at[static_cast<std::size_t>(claim)] = ++withdrawals_;
     if (claimed) node.latent_slot_bytes = slot_bytes(nbytes);
     claimed_slot_bytes_ += claimed ? node.latent_slot_bytes : 0 - node.latent_slot_bytes;
     return;
@@ -108,6 +109,7 @@ void ClaimBook::set(Node& node, Claim claim, bool claimed, std::uint64_t nbytes)
     oracle_.note_claim(node.namespace_id);
   } else {
     ++blob_withdrawals_;
+    node.withdrawn_at[static_cast<std::size_t>(claim)] = ++withdrawals_;
   }
   claimed_slot_bytes_ += claimed ? node.kv_slot_bytes : 0 - node.kv_slot_bytes;
   blobs_ += claimed ? 1 : ~0ULL;

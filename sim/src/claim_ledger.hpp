@@ -57,6 +57,7 @@ struct NodeRecord {
   std::uint32_t holds = 0;
   unsigned claims = 0;                                 // bit 0 = kv, bit 1 = latent
   std::array<std::uint32_t, 2> withdrawn_operation{};  // by Claim; 0 = never
+  std::array<std::uint32_t, 2> withdrawals{};          // by Claim
   std::array<std::vector<std::uint32_t>, 2> keys;      // by Claim
 };
 

@@ -65,6 +65,7 @@ Command replay_command();
 Command shrink_command();
 Command workload_command();
 Command sweep_command();
+Command explore_command();
 Command list_command();
 
 // ---- What several commands take.

@@ -24,8 +24,8 @@ CommandSpec spec() {
   spec.summary = "the smallest trace that fails in the same way as this one";
   spec.usage = "FILE | --seed N [--profile NAME] [options]";
   spec.about =
-      "Takes away steps, sessions, faults, choices and actions, and makes geometries and numbers smaller, as long as "
-      "the same invariant fails at the same call with the same kinds of culprit, or the run crashes or hangs in the "
+      "Takes away steps, sessions, faults, choices, switches and actions, and makes geometries and numbers smaller, as "
+      "long as the same invariant fails at the same call with the same kinds of culprit, or the run crashes or hangs in the "
       "same way. The result is 1-minimal unless the time is over first: without any one step, session, fault, choice "
       "or last action of a session it does not fail so any more. It is written beside FILE, NAME.trace.json to "
       "NAME.min.trace.json. Exit status 1 when the trace fails, as of 'holdfast replay'; 0 when it holds, and nothing "
@@ -59,6 +59,7 @@ std::string result_text(const Trace& original, const ShrunkFailure& shrunk, cons
   table.add({"steps", change(original.steps.size(), shrunk.trace.steps.size())});
   table.add({"faults", change(original.faults.size(), shrunk.trace.faults.size())});
   table.add({"choices", change(original.choices.size(), shrunk.trace.choices.size())});
+  table.add({"switches", change(original.switches.size(), shrunk.trace.switches.size())});
   table.add({"1-minimal", shrunk.one_minimal ? "yes: without any one of them it does not fail so"
                                              : fmt::format("NOT KNOWN: {}", shrunk.stopped)});
   table.add({"tried", fmt::format("{} traces in {}, {} kept", with_thousands(shrunk.tried),

@@ -77,7 +77,12 @@ RunResult Executor::Impl::run(const Trace& run_trace, const RunOptions& run_opti
   // Only as long as it runs: a first run in this process must not be perturbed by the second of an earlier trace.
   const PerturbedProcess process(perturbation);
   begin_run(run_trace, run_options);
-  for (const Step& step : run_trace.steps) run_step(step);
+  if (side_by_side) {
+    run_side_by_side();
+  } else {
+    for (const Step& step : run_trace.steps) run_step(step);
+  }
+  if (run_options.keep_end_state) result.end_state = end_state();
   drain();
   return take_result();
 }
@@ -136,7 +141,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
     if (fault.call == Call::host_register) steps_with_registration_faults.insert(fault.step);
   }
   old_keys.clear();
-  told.clear();
+  doing.told.clear();
   last_errors.clear();
   undecided_at_death = false;
   hostile = is_hostile(run_trace);
@@ -148,7 +153,12 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   system_options.hash_seed = perturbation.hash_seed;
   system_options.in_memory_store = run_trace.in_memory_store;
   if (run_trace.in_memory_store) lend_staging(staging_bytes_of(run_trace));
-  system = factory(ports, book, system_options);
+  side_by_side = run_options.strategy != nullptr || !run_trace.switches.empty();
+  sync.attach(side_by_side ? &scheduler : nullptr, side_by_side ? &turn_taker : nullptr);
+  times_switched = rounds = 0;
+  hosts.clear();
+  endings.clear();
+  system = factory(side_by_side ? turn_ports : ports, book, system_options);
   // Before the first step nothing is injected.
   context.faults_on = false;
   context.begin_step(kDrainStep, StepKind::restart);
@@ -195,11 +205,17 @@ RunResult Executor::Impl::take_result() {
 // ---- One step.
 
 void Executor::Impl::run_step(const Step& step) {
+  Ending ending = perform(step);
+  if (injector.client_dead()) after_death(step, ending);
+  end_step(step, ending);
+}
+
+Executor::Impl::Ending Executor::Impl::perform(const Step& step) {
   context.begin_step(step.id, step.kind);
   injector.begin_step();
-  told.clear();
-  absorptions = {};
-  faults_checked = 0;
+  doing.told.clear();
+  doing.absorptions = {};
+  doing.faults_checked = 0;
   context.log.event(clock.now_ns(), "step",
                     std::array{static_cast<std::uint64_t>(step.id), static_cast<std::uint64_t>(step.kind)},
                     [&] { return std::to_string(step.id) + " " + std::string(name_of(step.kind)); });
@@ -208,17 +224,22 @@ void Executor::Impl::run_step(const Step& step) {
   Ending ending = execute(step);
   tap.collect();
   check_told(step, before, inspected);
-  if (injector.client_dead()) {
-    told.clear();
-    absorptions = {};
-    survive_death(ending);
-    check_told(step, {}, false);
-  }
-  end_step(step, ending);
+  return ending;
+}
+
+void Executor::Impl::after_death(const Step& step, Ending& ending) {
+  doing.told.clear();
+  doing.absorptions = {};
+  survive_death(ending);
+  check_told(step, {}, false);
 }
 
 void Executor::Impl::end_step(const Step& step, const Ending& ending) {
   ++(ending.skipped ? result.steps_skipped : result.steps);
+  if (options->keep_end_state) {
+    endings[step.id] = {ending.skipped ? 1U : 0U, static_cast<std::uint64_t>(static_cast<std::int64_t>(ending.code)),
+                        ending.first, ending.second};
+  }
   const auto words = [&] {
     std::string text = std::to_string(step.id) + " " + std::string(name_of(step.kind));
     if (step.of != 0) text += " of " + std::to_string(step.of);
@@ -234,20 +255,20 @@ void Executor::Impl::end_step(const Step& step, const Ending& ending) {
 }
 
 void Executor::Impl::check_told(const Step& step, const Inspection& before, bool inspected) {
-  if (injector.fired().size() == faults_checked) return;
-  const std::span<const FiredFault> fired = std::span(injector.fired()).subspan(faults_checked);
-  faults_checked = injector.fired().size();
+  if (injector.fired().size() == doing.faults_checked) return;
+  const std::span<const FiredFault> fired = std::span(injector.fired()).subspan(doing.faults_checked);
+  doing.faults_checked = injector.fired().size();
   const auto due = static_cast<std::uint64_t>(std::count_if(fired.begin(), fired.end(), needs_disposition));
   const Inspection after = system->inspect();
   if (after.quarantined > 0) context.marks.reach(Mark::plan_quarantined);
   if (due == 0) return;
   context.verdicts.checked(Invariant::error_told, due);
   if (inspected) {
-    absorptions.read_only_fallbacks = after.read_only_fallbacks - before.read_only_fallbacks;
-    absorptions.translated_mappings = after.translated_mappings - before.translated_mappings;
+    doing.absorptions.read_only_fallbacks = after.read_only_fallbacks - before.read_only_fallbacks;
+    doing.absorptions.translated_mappings = after.translated_mappings - before.translated_mappings;
   }
-  const std::string all_told = told.to_string();
-  for (const FiredFault& fault : untold(fired, told, absorptions)) {
+  const std::string all_told = doing.told.to_string();
+  for (const FiredFault& fault : untold(fired, doing.told, doing.absorptions)) {
     context.violate(
         Invariant::error_told, name_of(fault.point.call),
         "nobody told of the fault " + describe(fault) + "; step " + std::to_string(step.id) + " told of: " + all_told,
@@ -264,7 +285,7 @@ Executor::Impl::Session* Executor::Impl::find(SessionId id, bool open_only) {
 }
 
 void Executor::Impl::note_error(Ending& ending, const Error& error) {
-  told.add(error);
+  doing.told.add(error);
   if (context.step == kDrainStep && last_errors.size() < kErrorsKeptMax) last_errors.push_back(error);
   if (ending.code == 0) ending.code = error.code == 0 ? -1 : error.code;
   if (wants_text()) ending.text += (ending.text.empty() ? "" : "; ") + to_string(error);

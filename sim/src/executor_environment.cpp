@@ -138,7 +138,7 @@ bool Executor::Impl::restart_client(Ending& ending) {
   book.client_died();
   oracle.after_restart();
 
-  system = factory(ports, book, system_options);
+  system = factory(side_by_side ? turn_ports : ports, book, system_options);
   context.log.event(clock.now_ns(), "restart", std::array{static_cast<std::uint64_t>(book.incarnation())},
                     [&] { return "incarnation " + std::to_string(book.incarnation()); });
   const Status restored = operate(Operation::restore, ending, [&] { return system->restore(); });

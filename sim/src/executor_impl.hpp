@@ -22,8 +22,11 @@
 #include "holdfast/sim/injector.hpp"
 #include "holdfast/sim/monitor.hpp"
 #include "holdfast/sim/oracle.hpp"
+#include "holdfast/sim/scheduler.hpp"
 #include "holdfast/sim/stand_in_engine.hpp"
 #include "holdfast/sim/tap.hpp"
+#include "holdfast/sim/turnstile.hpp"
+#include "operation_record.hpp"
 #include "perturbed_process.hpp"
 
 namespace holdfast::sim {
@@ -97,6 +100,23 @@ struct Executor::Impl {
   void check_told(const Step& step, const Inspection& before, bool inspected);
   RunResult take_result();
 
+  // What the step comes to, up to the death of its client.
+  Ending perform(const Step& step);
+  // The client has died in it.
+  void after_death(const Step& step, Ending& ending);
+
+  // ---- executor_side_by_side.cpp: steps that take turns.
+  void run_side_by_side();
+  // Those that were not begun when the client died.
+  [[nodiscard]] std::vector<const Step*> run_together(std::span<const Step* const> steps);
+  void run_turn(std::size_t turn);
+  // Who runs gives its place to another.
+  void swap_turn(std::size_t turn);
+  [[nodiscard]] std::uint32_t host_of(const Step& step);
+  [[nodiscard]] StepSwitch switch_of(const Decision& decision, FiberId to, std::span<const Step* const> steps) const;
+  [[nodiscard]] std::vector<Switch> switches_of(std::span<const Step* const> steps) const;
+  [[nodiscard]] std::uint64_t end_state() const;
+
   // ---- executor_steps.cpp: what the store is asked to do.
   Ending execute(const Step& step);
   Ending open(const Step& step);
@@ -122,6 +142,8 @@ struct Executor::Impl {
   void mark_refused(const ClaimBook::Node& node, const Error& error);
   // The number of leading chunks of which a blob is claimed; of which its latent is too, where the layout has them.
   [[nodiscard]] std::uint32_t claimed_chunks(const Session& session, bool latents_too = false);
+  // Those claimed at some instant since the book had counted so many withdrawals.
+  [[nodiscard]] std::uint32_t chunks_claimed_since(const Session& session, std::uint64_t withdrawals);
 
   // ---- executor_environment.cpp: what nobody asked for.
   Ending store_evict(const Step& step);
@@ -219,10 +241,47 @@ struct Executor::Impl {
   std::set<std::string, std::less<>> old_keys;  // in the owner's store when a client died
   bool undecided_at_death = false;              // others were on their way there
   bool hostile = false;                         // the trace has lies
-  ToldErrors told;
-  std::size_t faults_checked = 0;  // of those fired in this step
-  Absorptions absorptions;
-  ChunkSource source;
+  // What belongs to the step that runs; steps that run side by side take turns with it.
+  struct Doing {
+    ToldErrors told;
+    Absorptions absorptions;
+    std::size_t faults_checked = 0;  // of those fired in this step
+    ChunkSource source;
+  };
+  Doing doing;
+  std::uint64_t times_switched = 0;  // another step went on instead of the one that ran
+
+  // ---- Steps that run side by side.
+  struct Turn {
+    const Step* step = nullptr;
+    bool begun = false;
+    // While it is not its turn, what belongs to it; while it is, what belongs to whoever runs them all.
+    StepScope scope{};
+    StepFaults faults{};
+    OperationRecord operation{};
+    Doing doing{};
+  };
+  class Turns final : public TurnTaker, public LockListener {
+   public:
+    explicit Turns(Impl& impl) : impl_(impl) {}
+    void before(Call call) override;
+    void locked(std::uint64_t mutex) override;
+    void unlocked(std::uint64_t mutex) override;
+
+   private:
+    Impl& impl_;
+  };
+  bool side_by_side = false;  // in this run
+  Scheduler scheduler;
+  Turns turn_taker{*this};
+  Turnstile turnstile{turn_taker, monitor.fluxon(), monitor.cuda(), monitor.files()};
+  Ports turn_ports{turnstile.fluxon(), turnstile.cuda(), turnstile.files(), clock, sync};
+  std::vector<Turn> turns;
+  std::map<std::uint32_t, std::uint32_t> hosts;                   // by lane, for the hazard checker
+  std::map<std::uint32_t, std::array<std::uint64_t, 4>> endings;  // by step, when kept
+  std::uint32_t rounds = 0;                                       // of steps that ran together
+  std::size_t died_in = 0;                                        // the turn that its client's death ended, from 1
+  Ending died_with;
   std::vector<Error> last_errors;  // of phase two's clean session, for its message
   std::vector<std::string> clean_actions;
   Step clean_step;

@@ -152,6 +152,7 @@ Executor::Impl::Ending Executor::Impl::close(const Step& step) {
 }
 
 void Executor::Impl::close_session(Session& session, Ending& ending) {
+  book.namespace_closed(session.namespace_id);  // its pins may end from now on
   static_cast<void>(operate(Operation::close, ending, [&] { return system->close_session(session.id); }));
   keep_output(session);
   if (device.context_dead() || injector.context_dead()) {
@@ -161,7 +162,6 @@ void Executor::Impl::close_session(Session& session, Ending& ending) {
   }
   spare_engines.push_back(std::move(session.engine));
   session.open = false;
-  book.namespace_closed(session.namespace_id);
 }
 
 // ---- Generating.
@@ -201,6 +201,7 @@ std::optional<IngestOutcome> Executor::Impl::generate_chunk(Session& session, En
   ClaimBook::Node& known = book_node(index);
 
   ClaimBook::Footprint footprint;
+  ChunkSource& source = doing.source;
   source.node = oracle.describe(index);
   source.identity = node.identity;
   source.depth = node.depth;
@@ -228,12 +229,12 @@ std::optional<IngestOutcome> Executor::Impl::generate_chunk(Session& session, En
     }
     return std::nullopt;
   }
-  told.add(answer->absorbed);
+  doing.told.add(answer->absorbed);
   if (answer->kv == IngestResult::published) result.bytes_to_host += footprint.kv_bytes;
   if (answer->latent == IngestResult::published) result.bytes_to_host += source.latent_bytes;
-  absorptions.put_not_published =
+  doing.absorptions.put_not_published =
       answer->kv != IngestResult::published || (source.latent_bytes != 0 && answer->latent != IngestResult::published);
-  mark_ingest(session, known, *answer, was_unsettled);
+  mark_ingest(session, book_node(index), *answer, was_unsettled);  // other steps may have made nodes meanwhile
   return *answer;
 }
 
@@ -241,7 +242,7 @@ void Executor::Impl::mark_ingest(const Session& session, const ClaimBook::Node& 
                                  bool was_unsettled) {
   static_cast<void>(session);
   if (outcome.kv == IngestResult::published) {
-    std::set<std::uint64_t> sizes(source.value_bytes.begin(), source.value_bytes.end());
+    const std::set<std::uint64_t> sizes(doing.source.value_bytes.begin(), doing.source.value_bytes.end());
     if (sizes.size() == 1) context.marks.reach(Mark::put_one_size);
     if (sizes.size() == 3) context.marks.reach(Mark::put_three_sizes);
     if (*sizes.rbegin() >= kLargeValueBytes) context.marks.reach(Mark::large_values_copied);
@@ -270,6 +271,16 @@ std::uint32_t Executor::Impl::claimed_chunks(const Session& session, bool latent
   return count;
 }
 
+std::uint32_t Executor::Impl::chunks_claimed_since(const Session& session, std::uint64_t withdrawals) {
+  std::uint32_t count = 0;
+  for (const NodeIndex index : session.path) {
+    const ClaimBook::Node& node = book_node(index);
+    if (!node.kv && node.withdrawn_at[static_cast<std::size_t>(Claim::kv)] <= withdrawals) break;
+    ++count;
+  }
+  return count;
+}
+
 Executor::Impl::Ending Executor::Impl::resume(const Step& step) {
   Ending ending;
   Session* session = find(step.of);
@@ -290,9 +301,11 @@ Executor::Impl::Ending Executor::Impl::resume(const Step& step) {
 std::uint32_t Executor::Impl::resume_session(Session& session, Ending& ending) {
   StandInEngine& engine = *session.engine;
   const std::uint32_t ready_before = claimed_chunks(session);
+  const std::uint64_t switched_before = times_switched;
+  const std::uint64_t withdrawals_before = book.withdrawals();
   engine.begin_resume();
   const Result<ResumeOutcome> answer = operate(Operation::resume, ending, [&] { return system->resume(session.id); });
-  if (answer) told.add(answer->absorbed);
+  if (answer) doing.told.add(answer->absorbed);
   // A dead client's session is nobody's; what it left in the ring is never used.
   if (injector.client_dead()) {
     engine.end_resume_cold();
@@ -308,7 +321,10 @@ std::uint32_t Executor::Impl::resume_session(Session& session, Ending& ending) {
     mark_resume(session, answer ? *answer : ResumeOutcome{}, ready_before);
     return 0;
   }
-  const bool right = oracle.check_resume(engine, answer->matched_chunks, claimed_chunks(session));
+  // What others withdrew meanwhile was claimed when it was looked up.
+  const std::uint32_t claimed =
+      times_switched == switched_before ? claimed_chunks(session) : chunks_claimed_since(session, withdrawals_before);
+  const bool right = oracle.check_resume(engine, answer->matched_chunks, claimed);
   engine.end_resume_warm(answer->matched_chunks, right);
   const EngineLayout& layout = engine.layout();
   result.chunks_hit += answer->matched_chunks;
@@ -412,15 +428,15 @@ Executor::Impl::Ending Executor::Impl::evict(const Step& step) {
     ending.skipped = true;
     return ending;
   }
-  ClaimBook::Node& node = book_node(session->path[step.depth]);
   const Result<EvictOutcome> answer =
       operate(Operation::evict, ending, [&] { return system->evict(session->id, step.depth); });
+  ClaimBook::Node& node = book_node(session->path[step.depth]);  // other steps may have made nodes meanwhile
   if (!answer) {
     mark_refused(node, answer.error());
     node.eviction_failed |= mentions(answer.error(), Origin::core, static_cast<std::int32_t>(Errc::remove_failed));
     return ending;
   }
-  told.add(answer->absorbed);
+  doing.told.add(answer->absorbed);
   ending.first = answer->evicted ? 1 : 0;
   ending.second = answer->freed_bytes;
   if (answer->evicted) {
@@ -453,7 +469,7 @@ Executor::Impl::Ending Executor::Impl::make_room(const Step& step) {
   const std::uint64_t withdrawn = book.blob_withdrawals() - withdrawn_before;
   result.evictions += withdrawn;
   if (answer) {
-    told.add(answer->absorbed);
+    doing.told.add(answer->absorbed);
     ending.first = withdrawn;
     ending.second = answer->freed_bytes;
     if (answer->evicted) context.marks.reach(Mark::evicted);
@@ -469,7 +485,7 @@ Executor::Impl::Ending Executor::Impl::make_room(const Step& step) {
 Executor::Impl::Ending Executor::Impl::warm_up() {
   Ending ending;
   const Result<std::vector<Error>> answer = operate(Operation::warm_up, ending, [&] { return system->warm_up(); });
-  if (answer) told.add(*answer);
+  if (answer) doing.told.add(*answer);
   return ending;
 }
 

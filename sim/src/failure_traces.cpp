@@ -100,6 +100,7 @@ class Writer {
     entry.steps = shrunk->trace.steps.size();
     entry.faults = shrunk->trace.faults.size();
     entry.choices = shrunk->trace.choices.size();
+    entry.switches = shrunk->trace.switches.size();
     entry.stopped = shrunk->stopped;
     const std::string file = fmt::format("{}/{}", options_.out, entry.trace);
     entry.reproduce = fmt::format("holdfast replay {}", shell_word(file));

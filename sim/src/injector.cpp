@@ -310,7 +310,7 @@ void Injector::Impl::end_client() {
 
 void Injector::Impl::restart_owner(std::string_view because) {
   if (owner.live_plans() > 0) context.marks.reach(Mark::restart_with_plan_open);
-  if (++restarts_in_step == 2) context.marks.reach(Mark::restarted_twice);
+  if (++in_step.owner_restarts == 2) context.marks.reach(Mark::restarted_twice);
   if (context.step_kind == StepKind::generate) context.marks.reach(Mark::restart_during_put);
   if (context.step_kind == StepKind::resume) context.marks.reach(Mark::restart_during_get);
   if (!mappings.empty() && owner.incarnation() >= mappings.size()) {
@@ -392,6 +392,7 @@ FileBackend& Injector::files() { return *impl_->files; }
 
 const std::vector<FiredFault>& Injector::fired() const { return impl_->fired; }
 void Injector::begin_step() { impl_->begin_step(); }
+void Injector::swap_step(StepFaults& others) { std::swap(impl_->in_step, others); }
 bool Injector::client_dead() const { return impl_->dead; }
 
 void Injector::new_incarnation() {

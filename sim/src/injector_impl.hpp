@@ -57,9 +57,9 @@ struct Injector::Impl {
   std::unique_ptr<CudaBackend> cuda;
   std::unique_ptr<FileBackend> files;
 
-  std::vector<FiredFault> fired;
+  StepFaults in_step;
+  std::vector<FiredFault>& fired = in_step.fired;
   const FaultPoint* due_lie = nullptr;  // at the call that has just arrived
-  std::uint32_t restarts_in_step = 0;   // of the owner
   bool dead = false;
   bool context_dead = false;
   std::vector<Segment> mappings;
@@ -85,7 +85,7 @@ struct Injector::Impl {
   void load(const Trace& trace);
   void begin_step() {
     fired.clear();
-    restarts_in_step = 0;
+    in_step.owner_restarts = 0;
     due_lie = nullptr;
     entered_ = false;
   }

@@ -36,6 +36,8 @@ constexpr std::array<Promise, kInvariantCount> kPromises{{
     {"error-told",
      "every fault that fired ends in exactly one disposition, and errors keep their causes and the failures of their "
      "clean-up"},
+    {"progress",
+     "every operation ends within its bound in virtual time, and never do all sessions wait for one another"},
     {"quiescent-baseline",
      "after the drain nothing is live, referenced, in flight, unsettled or reserved, and what quarantine holds is "
      "listed"},

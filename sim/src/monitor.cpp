@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "monitor_impl.hpp"
 
@@ -39,8 +40,8 @@ void Monitor::Impl::new_incarnation() {
   registrations.reset();
   segments.forget();
   claims.forget_claims();
-  last_of_earlier_client = operation.ordinal;
-  operation.begin(Operation::none, kNobody);
+  last_of_earlier_client = last_ordinal;
+  operation.begin(Operation::none, kNobody, ++last_ordinal);
 }
 
 void Monitor::Impl::device_torn_down() {
@@ -54,7 +55,7 @@ void Monitor::Impl::reset() {
   copies.reset();
   claims.reset();
   segments = {};
-  operation.ordinal = 1;
+  operation.ordinal = last_ordinal = 1;
   last_of_earlier_client = 0;
   tensors.clear();
   last_tensor = 0;
@@ -75,6 +76,7 @@ void Monitor::begin_ingest(const ChunkSource& source) {
   impl_->begin(Operation::ingest, impl_->claims.node_of_source(source));
 }
 void Monitor::end(bool ok) { impl_->end(ok); }
+void Monitor::swap_operation(OperationRecord& others) { std::swap(impl_->operation, others); }
 
 void Monitor::expect_memory_store() { impl_->memory_store = true; }
 

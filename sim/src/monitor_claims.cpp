@@ -42,7 +42,7 @@ std::string Monitor::Impl::name(const NodeRecord& node) const {
 }
 
 void Monitor::Impl::begin(Operation kind, std::uint32_t source) {
-  operation.begin(kind, source);
+  operation.begin(kind, source, ++last_ordinal);
   context.log.event(now(), "begin", std::array{static_cast<std::uint64_t>(kind)}, [&] {
     return source == kNobody ? std::string(name_of(kind))
                              : fmt::format("{} of {}", name_of(kind), name(claims.node(source)));
@@ -84,6 +84,8 @@ void Monitor::Impl::end(bool ok) {
   for (const OperationRecord::Claimed& removal : operation.removed) {
     const NodeRecord& node = claims.node(removal.node);
     if ((node.claims & bit_of(removal.claim)) == 0) continue;
+    // Withdrawn as it should be, and stored anew by another operation meanwhile.
+    if (node.withdrawals[static_cast<std::size_t>(removal.claim)] != removal.withdrawals) continue;
     context.violate(Invariant::ready_after_commit, "",
                     fmt::format("the {} of {} is still claimed at the end of {}, in which one of its keys was removed",
                                 sim::name_of(removal.claim), name(node), name_of(operation.kind)),
@@ -91,7 +93,7 @@ void Monitor::Impl::end(bool ok) {
   }
   const bool evicts = operation.kind == Operation::evict || operation.kind == Operation::make_room;
   if (evicts && claims.held() + claims.pinned() > 0) context.verdicts.checked(Invariant::pinned_stays);
-  operation.begin(Operation::none, kNobody);
+  operation.begin(Operation::none, kNobody, ++last_ordinal);
 }
 
 bool Monitor::Impl::proven(Claim claim, std::uint32_t node, std::string_view locator, std::uint32_t n_layers) {
@@ -210,9 +212,10 @@ void Monitor::Impl::withdraw(Claim claim, std::string_view locator) {
   if ((node.claims & bit_of(claim)) == 0) return;
   node.claims &= ~bit_of(claim);
   node.withdrawn_operation[static_cast<std::size_t>(claim)] = operation.ordinal;
+  ++node.withdrawals[static_cast<std::size_t>(claim)];
   if (!operation.may_evict(index)) {
     context.verdicts.checked(Invariant::no_publish_on_failure);
-    if (surely_stored(node, claim)) operation.given_up.push_back({index, claim});
+    if (surely_stored(node, claim)) operation.given_up.push_back({index, claim, 0});
     return;
   }
   context.verdicts.checked(Invariant::pinned_stays);
@@ -247,7 +250,7 @@ void Monitor::Impl::removing(std::uint32_t key, std::string_view key_name) {
         "a removal in doubt");
     return;
   }
-  if (claimed) operation.removed.push_back({record.node, record.claim});
+  if (claimed) operation.removed.push_back({record.node, record.claim, node.withdrawals[which]});
   context.verdicts.checked(Invariant::pinned_stays);
   // Its withdrawal has told already.
   if (!claimed) return;

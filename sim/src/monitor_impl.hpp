@@ -12,42 +12,11 @@
 #include "claim_ledger.hpp"
 #include "copy_ledger.hpp"
 #include "holdfast/sim/monitor.hpp"
+#include "operation_record.hpp"
 #include "plan_ledger.hpp"
 #include "segment_ledger.hpp"
 
 namespace holdfast::sim {
-
-// What happened within one operation of the store under test.
-struct OperationRecord {
-  Operation kind = Operation::none;
-  std::uint32_t ordinal = 1;  // never 0
-  std::uint32_t source = kNobody;
-  std::uint32_t claims_made = 0;
-  std::uint64_t calls = 0;
-  bool registration_failed = false;
-  bool commit_failed = false;  // of one plan, while another of the operation stored
-  struct Claimed {
-    std::uint32_t node = kNobody;
-    Claim claim = Claim::kv;
-  };
-  std::vector<Claimed> removed;   // claims of which a key was asked to go
-  std::vector<Claimed> given_up;  // claims withdrawn, not to evict them, of which nothing was shown false or in doubt
-
-  void begin(Operation operation, std::uint32_t of_source) {
-    kind = operation;
-    ++ordinal;
-    source = of_source;
-    claims_made = 0;
-    calls = 0;
-    registration_failed = commit_failed = false;
-    removed.clear();
-    given_up.clear();
-  }
-  // It takes blobs away to make room.
-  [[nodiscard]] bool may_evict(std::uint32_t node) const {
-    return kind == Operation::evict || kind == Operation::make_room || (kind == Operation::ingest && node != source);
-  }
-};
 
 // More than any operation needs: one that makes more retries for ever, and virtual time would never show it.
 inline constexpr std::uint64_t kCallsOfAnOperationMax = 4'000'000;
@@ -79,6 +48,7 @@ struct Monitor::Impl {
   CopyLedger copies;
   ClaimLedger claims;
   OperationRecord operation;
+  std::uint32_t last_ordinal = 1;            // of an operation
   std::uint32_t last_of_earlier_client = 0;  // the ordinal of its last operation
   std::vector<DeviceRange> tensors;          // ordered by base
   std::size_t last_tensor = 0;

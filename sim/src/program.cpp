@@ -13,7 +13,8 @@ namespace holdfast::sim {
 namespace {
 
 std::vector<Command> commands() {
-  return {run_command(), replay_command(), sweep_command(), shrink_command(), workload_command(), list_command()};
+  return {run_command(),    replay_command(),   sweep_command(), explore_command(),
+          shrink_command(), workload_command(), list_command()};
 }
 
 std::string program_help() {

@@ -35,8 +35,10 @@ std::string describe(const ShrunkTrace& shrunk) {
   const auto some = [](std::size_t count, std::string_view what) {
     return count == 0 ? fmt::format("no {}", what) : fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   };
-  return fmt::format("{} of {} steps, {}, {}, {}", shrunk.steps, shrunk.steps_before, some(shrunk.faults, "fault"),
-                     some(shrunk.choices, "choice"),
+  const std::string switches =
+      shrunk.switches == 0 ? "" : fmt::format("{} switch{}, ", shrunk.switches, shrunk.switches == 1 ? "" : "es");
+  return fmt::format("{} of {} steps, {}, {}, {}{}", shrunk.steps, shrunk.steps_before, some(shrunk.faults, "fault"),
+                     some(shrunk.choices, "choice"), switches,
                      shrunk.stopped.empty() ? "1-minimal" : fmt::format("not 1-minimal: {}", shrunk.stopped));
 }
 

@@ -50,6 +50,7 @@ Json violations_of(const Report& report) {
                          {"steps", shrunk.steps},
                          {"faults", shrunk.faults},
                          {"choices", shrunk.choices},
+                         {"switches", shrunk.switches},
                          {"one_minimal", shrunk.stopped.empty()},
                          {"reproduce", shrunk.reproduce}};
     }

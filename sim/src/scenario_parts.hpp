@@ -97,4 +97,22 @@ void snapshot_restart(TraceBuilder& trace);
 void torn_snapshot(TraceBuilder& trace);
 void snapshot_failed(TraceBuilder& trace);
 
+// ---- scenarios_together.cpp
+void put_beside_put(TraceBuilder& trace);
+void lookup_beside_commit(TraceBuilder& trace);
+void resume_beside_resume(TraceBuilder& trace);
+void evict_beside_resume(TraceBuilder& trace);
+void evict_beside_hold(TraceBuilder& trace);
+void evict_beside_put(TraceBuilder& trace);
+void make_room_beside_resume(TraceBuilder& trace);
+void fork_beside_put(TraceBuilder& trace);
+void failed_put_beside_put(TraceBuilder& trace);
+void snapshot_beside_put(TraceBuilder& trace);
+void pump_beside_put(TraceBuilder& trace);
+void pump_beside_pump(TraceBuilder& trace);
+void loss_beside_resume(TraceBuilder& trace);
+void restart_beside_put(TraceBuilder& trace);
+void warm_up_beside_put(TraceBuilder& trace);
+void close_beside_put(TraceBuilder& trace);
+
 }  // namespace holdfast::sim::scenario

@@ -144,19 +144,46 @@ constexpr auto kEntries = std::to_array<Entry>({
      scenario::torn_snapshot},
 });
 
-constexpr auto kScenarios = [] {
-  std::array<Scenario, kEntries.size()> all{};
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = kEntries[i].scenario;
+constexpr auto kTogether = std::to_array<Entry>({
+    {{"put_beside_put", "two sessions write one chunk"}, scenario::put_beside_put},
+    {{"lookup_beside_commit", "a session resumes what another is writing"}, scenario::lookup_beside_commit},
+    {{"resume_beside_resume", "two sessions resume one chunk"}, scenario::resume_beside_resume},
+    {{"evict_beside_resume", "a blob is evicted while a session resumes it"}, scenario::evict_beside_resume},
+    {{"evict_beside_hold", "a blob is evicted while references to it are taken"}, scenario::evict_beside_hold},
+    {{"evict_beside_put", "a blob is evicted while a session writes it again"}, scenario::evict_beside_put},
+    {{"make_room_beside_resume", "room is made while a session resumes"}, scenario::make_room_beside_resume},
+    {{"fork_beside_put", "two sessions write different chunks behind one"}, scenario::fork_beside_put},
+    {{"failed_put_beside_put", "a put fails while another session writes the same chunk"},
+     scenario::failed_put_beside_put},
+    {{"snapshot_beside_put", "a snapshot is taken during a put, and a new client starts from it"},
+     scenario::snapshot_beside_put},
+    {{"pump_beside_put", "a key in doubt is settled while a session writes it again"}, scenario::pump_beside_put},
+    {{"pump_beside_pump", "two settle one key"}, scenario::pump_beside_pump},
+    {{"loss_beside_resume", "two sessions find out that the store lost a blob"}, scenario::loss_beside_resume},
+    {{"restart_beside_put", "the owner restarts while two sessions write"}, scenario::restart_beside_put},
+    {{"warm_up_beside_put", "segments are registered by two at once"}, scenario::warm_up_beside_put},
+    {{"close_beside_put", "a session ends while another writes into its world"}, scenario::close_beside_put},
+});
+
+template <std::size_t kCount>
+constexpr std::array<Scenario, kCount> names_of(const std::array<Entry, kCount>& entries) {
+  std::array<Scenario, kCount> all{};
+  for (std::size_t i = 0; i < kCount; ++i) all[i] = entries[i].scenario;
   return all;
-}();
+}
+constexpr auto kScenarios = names_of(kEntries);
+constexpr auto kScenariosTogether = names_of(kTogether);
 
 }  // namespace
 
 std::span<const Scenario> scenarios() { return kScenarios; }
+std::span<const Scenario> scenarios_together() { return kScenariosTogether; }
 
 Result<Trace> scenario_named(std::string_view name) {
-  const auto found = std::ranges::find(kEntries, name, [](const Entry& entry) { return entry.scenario.name; });
-  if (found == kEntries.end())
+  const auto named = [&](const Entry& entry) { return entry.scenario.name == name; };
+  const Entry* found = std::ranges::find_if(kEntries, named);
+  if (found == kEntries.end()) found = std::ranges::find_if(kTogether, named);
+  if (found == kTogether.end())
     return make_error(Errc::not_found, "scenario_named", fmt::format("there is no scenario {}", quoted_json(name)));
   TraceBuilder builder{std::string(name)};
   found->build(builder);

@@ -45,6 +45,7 @@ std::vector<std::uint64_t> size_of(const Trace& trace) {
   std::vector<std::uint64_t> size{trace.steps.size(),
                                   trace.faults.size(),
                                   trace.choices.size(),
+                                  trace.switches.size(),
                                   actions,
                                   trace.geometries.size(),
                                   mistaken,

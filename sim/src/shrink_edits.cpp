@@ -75,6 +75,8 @@ void erase_steps(Trace& trace, Gone&& gone) {
   const auto at_one = [&](const auto& point) { return ids.contains(point.step); };
   std::erase_if(trace.faults, at_one);
   std::erase_if(trace.choices, at_one);
+  std::erase_if(trace.switches,
+                [&](const StepSwitch& change) { return ids.contains(change.step) || ids.contains(change.to); });
 }
 
 bool drop_steps(Trace& trace, const Edit& edit) {
@@ -326,6 +328,8 @@ bool apply(Trace& trace, const Edit& edit) {
       return erase_row(trace.faults, edit);
     case Pass::drop_choices:
       return erase_row(trace.choices, edit);
+    case Pass::drop_switches:
+      return erase_row(trace.switches, edit);
     case Pass::cut_actions:
       return cut_actions(trace, edit);
     case Pass::right_layout:
@@ -391,6 +395,9 @@ std::vector<Edit> edits_of(const Trace& trace, Pass pass) {
       break;
     case Pass::drop_choices:
       list_rows(edits, pass, trace.choices.size(), kAll, 1);
+      break;
+    case Pass::drop_switches:
+      list_rows(edits, pass, trace.switches.size(), kAll, 1);
       break;
     case Pass::cut_actions:
       each(opens_of(trace).size(), 3);

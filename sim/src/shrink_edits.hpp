@@ -40,6 +40,7 @@ void each_number(AnyTrace& trace, Visit&& visit) {
     visit(choice.nth, 0U);
     visit(choice.arg, 0U);
   }
+  for (auto& change : trace.switches) visit(change.nth, 0U);
 }
 
 }  // namespace holdfast::sim

@@ -307,6 +307,8 @@ void TraceAuthor::leave_out_steps() {
   });
   std::erase_if(trace.faults, [&](const FaultPoint& point) { return gone.contains(point.step); });
   std::erase_if(trace.choices, [&](const Choice& choice) { return gone.contains(choice.step); });
+  std::erase_if(trace.switches,
+                [&](const StepSwitch& change) { return gone.contains(change.step) || gone.contains(change.to); });
 }
 
 void TraceAuthor::add_steps() {

@@ -25,6 +25,11 @@ TraceBuilder::Id TraceBuilder::open_mistaken(Session session, std::uint32_t decl
   return id;
 }
 
+void TraceBuilder::together() {
+  for (Step& step : trace_.steps) step.join = true;
+  join_ = true;
+}
+
 bool TraceBuilder::fault(const FaultPoint& fault) {
   const bool taken = std::ranges::any_of(trace_.faults, [&](const FaultPoint& other) {
     return other.step == fault.step && other.call == fault.call && other.nth == fault.nth &&
@@ -57,6 +62,7 @@ TraceBuilder::Id TraceBuilder::add(StepKind kind, Id of, std::uint32_t depth, st
   step.of = of;
   step.depth = depth;
   step.amount = amount;
+  step.join = std::exchange(join_, false);
   return step.id;
 }
 

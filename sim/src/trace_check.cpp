@@ -271,6 +271,24 @@ Status check_points(const Trace& trace, std::string_view section, const std::vec
   return {};
 }
 
+Status check_switches(const Trace& trace, const TraceLimits& limits) {
+  if (trace.switches.size() > limits.faults_max)
+    return refuse("$.switches", fmt::format("more than {}", limits.faults_max));
+  std::set<std::uint32_t> ids;
+  for (const Step& step : trace.steps) ids.insert(ids.end(), step.id);
+  std::set<std::pair<std::uint32_t, std::uint32_t>> decisions;
+  for (std::size_t i = 0; i < trace.switches.size(); ++i) {
+    const std::string where = fmt::format("$.switches[{}]", i);
+    const StepSwitch& change = trace.switches[i];
+    if (change.step != 0 && !ids.contains(change.step))
+      return refuse(where + ".step", fmt::format("there is no step {}", change.step));
+    if (!ids.contains(change.to)) return refuse(where + ".to", fmt::format("there is no step {}", change.to));
+    if (change.step == change.to) return refuse(where + ".to", "is the step itself");
+    if (!decisions.emplace(change.step, change.nth).second) return refuse(where, "another one is at the same decision");
+  }
+  return {};
+}
+
 }  // namespace
 
 bool same_place(const FaultPoint& a, const FaultPoint& b) {
@@ -288,7 +306,9 @@ Status validate_trace(const Trace& trace, const TraceLimits& limits) {
     if (Status status = steps.check(i); !status) return status;
   if (Status status = check_points(trace, "faults", trace.faults, limits.faults_max, check_fault); !status)
     return status;
-  return check_points(trace, "choices", trace.choices, limits.faults_max, check_choice);
+  if (Status status = check_points(trace, "choices", trace.choices, limits.faults_max, check_choice); !status)
+    return status;
+  return check_switches(trace, limits);
 }
 
 }  // namespace holdfast::sim

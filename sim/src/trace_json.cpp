@@ -1,4 +1,5 @@
-// A trace as a file: one step, fault or choice a line, what is default left out, so that two traces compare well.
+// A trace as a file: one step, fault, choice or switch a line, what is default left out, so that two traces compare
+// well.
 #include <fmt/format.h>
 
 #include <optional>
@@ -68,6 +69,7 @@ std::string write_step(const Step& step) {
   line.number_unless("of", step.of, 0);
   line.number_unless("depth", step.depth, 0);
   line.number_unless("amount", step.amount, 0);
+  line.flag_unless("join", step.join, false);
   line.number_unless("world", step.world, 0);
   line.number_unless("geometry", step.geometry, 0);
   line.number_unless("declared_geometry", step.declared_geometry, step.geometry);
@@ -95,6 +97,14 @@ std::string write_choice(const Choice& choice) {
   line.number_unless("nth", choice.nth, 0);
   line.text("kind", name_of(choice.kind));
   line.number_unless("arg", choice.arg, 0);
+  return line.finish();
+}
+
+std::string write_switch(const StepSwitch& change) {
+  Line line;
+  line.number_unless("step", change.step, 0);
+  line.number_unless("nth", change.nth, 0);
+  line.number("to", std::uint64_t{change.to});
   return line.finish();
 }
 
@@ -153,6 +163,7 @@ Status read_step(const Json& json, std::string where, const TraceLimits& limits,
   fields.unsigned_field("of", step.of, kU32Max);
   fields.unsigned_field("depth", step.depth, kU32Max);
   fields.unsigned_field("amount", step.amount, kU64Max);
+  fields.bool_field("join", step.join);
   fields.unsigned_field("world", step.world, kU32Max);
   fields.unsigned_field("geometry", step.geometry, kU32Max);
   step.declared_geometry = step.geometry;
@@ -190,6 +201,14 @@ Status read_choice(const Json& json, std::string where, Choice& choice) {
   fields.unsigned_field("nth", choice.nth, kU32Max);
   named_field<ChoiceKind, kChoiceKindCount>(fields, "kind", choice.kind);
   fields.unsigned_field("arg", choice.arg, kU64Max);
+  return fields.finish();
+}
+
+Status read_switch(const Json& json, std::string where, StepSwitch& change) {
+  JsonFields fields(json, std::move(where));
+  fields.unsigned_field("step", change.step, kU32Max);
+  fields.unsigned_field("nth", change.nth, kU32Max);
+  fields.unsigned_field("to", change.to, kU32Max, true);
   return fields.finish();
 }
 
@@ -239,6 +258,8 @@ Result<Trace> read_fields(const Json& root, const TraceLimits& limits) {
   if (!status) return status.error();
   status = read_section(fields, "choices", limits.faults_max, false, trace.choices, read_choice);
   if (!status) return status.error();
+  status = read_section(fields, "switches", limits.faults_max, false, trace.switches, read_switch);
+  if (!status) return status.error();
   if (Status rest = fields.finish(); !rest) return rest.error();
   return trace;
 }
@@ -256,6 +277,7 @@ std::string write_trace(const Trace& trace) {
   write_section(out, "steps", trace.steps, write_step);
   if (!trace.faults.empty()) write_section(out, "faults", trace.faults, write_fault);
   if (!trace.choices.empty()) write_section(out, "choices", trace.choices, write_choice);
+  if (!trace.switches.empty()) write_section(out, "switches", trace.switches, write_switch);
   return out + "\n}\n";
 }
 

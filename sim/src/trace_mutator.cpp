@@ -151,6 +151,7 @@ class Mutation {
     };
     copy(trace_.faults, from.faults);
     copy(trace_.choices, from.choices);
+    copy(trace_.switches, from.switches);
   }
 
   void drop_orphans() {
@@ -158,6 +159,9 @@ class Mutation {
     for (const Step& step : trace_.steps) ids.insert(step.id);
     std::erase_if(trace_.faults, [&](const FaultPoint& point) { return !ids.contains(point.step); });
     std::erase_if(trace_.choices, [&](const Choice& choice) { return !ids.contains(choice.step); });
+    std::erase_if(trace_.switches, [&](const StepSwitch& change) {
+      return (change.step != 0 && !ids.contains(change.step)) || !ids.contains(change.to) || change.step == change.to;
+    });
   }
 
   // ---- Faults and choices.

@@ -26,13 +26,14 @@ class ClaimBook final : public ClaimListener {
     bool kv = false;
     bool latent = false;
     bool ever_kv = false;
-    bool ever_before_restart = false;      // a blob was claimed by an earlier incarnation of the client
-    bool ingested_before_restart = false;  // by an earlier incarnation of the client
-    bool eviction_failed = false;          // its last eviction did
-    std::uint32_t ingested_in = 0;         // the client's incarnation of its last ingest; 0 = none
-    std::uint64_t kv_slot_bytes = 0;       // as claimed
-    std::uint64_t latent_slot_bytes = 0;   // as claimed
-    std::uint64_t child_ingested = 0;      // identity of the first child that was
+    bool ever_before_restart = false;             // a blob was claimed by an earlier incarnation of the client
+    bool ingested_before_restart = false;         // by an earlier incarnation of the client
+    bool eviction_failed = false;                 // its last eviction did
+    std::uint32_t ingested_in = 0;                // the client's incarnation of its last ingest; 0 = none
+    std::uint64_t kv_slot_bytes = 0;              // as claimed
+    std::uint64_t latent_slot_bytes = 0;          // as claimed
+    std::array<std::uint64_t, 2> withdrawn_at{};  // by Claim, its last withdrawal; see withdrawals()
+    std::uint64_t child_ingested = 0;             // identity of the first child that was
   };
   // The slots that a blob of so many bytes takes; which, tells the layout that wrote it.
   struct Footprint {
@@ -59,6 +60,8 @@ class ClaimBook final : public ClaimListener {
   [[nodiscard]] std::uint64_t blobs() const { return blobs_; }
   // Blobs withdrawn so far.
   [[nodiscard]] std::uint64_t blob_withdrawals() const { return blob_withdrawals_; }
+  // Of blobs and latents so far.
+  [[nodiscard]] std::uint64_t withdrawals() const { return withdrawals_; }
   // Empty when unknown.
   [[nodiscard]] std::string locator_of(std::uint64_t identity, Claim claim) const;
 
@@ -96,6 +99,7 @@ class ClaimBook final : public ClaimListener {
   std::uint64_t claimed_slot_bytes_ = 0;
   std::uint64_t blobs_ = 0;
   std::uint64_t blob_withdrawals_ = 0;
+  std::uint64_t withdrawals_ = 0;
   std::vector<Node> nodes_;
   std::vector<Footprints> footprints_;  // by node
   Map<std::uint32_t> by_identity_;

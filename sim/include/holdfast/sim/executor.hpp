@@ -12,6 +12,7 @@
 #include "holdfast/sim/invariants.hpp"
 #include "holdfast/sim/marks.hpp"
 #include "holdfast/sim/run_context.hpp"
+#include "holdfast/sim/strategy.hpp"
 #include "holdfast/sim/system_under_test.hpp"
 #include "holdfast/sim/trace.hpp"
 
@@ -24,6 +25,11 @@ struct RunOptions {
   std::function<void(const std::string&)> on_step;  // a line after each step, when set
   // An operation of the store makes runtime calls without end. Must not return; when not set, the process aborts.
   std::function<void(const std::string&)> on_endless;
+  // Steps run side by side, and this one decides who goes on, instead of the trace's switches. Outlives the run; a run
+  // of it is under way.
+  Strategy* strategy = nullptr;
+  std::function<void(const StepSwitch&)> on_switch;  // as soon as it chose so
+  bool keep_end_state = false;
 };
 
 // What must not show in a log: a run repeated with another perturbation has the same log hash.
@@ -45,6 +51,13 @@ struct RunResult {
   std::vector<std::string> log;   // when kept
   std::vector<CallRecord> calls;  // of phase one, in order, when kept
   std::uint64_t runtime_calls = 0;
+  // Where steps ran side by side: the switches made, as in a trace; how many decisions there were; and that nothing new
+  // came of it, as the strategy said.
+  std::vector<StepSwitch> switches;
+  std::uint64_t decisions = 0;
+  bool redundant = false;
+  // A hash of what each step came to, what is stored and what the store holds, before the drain; when kept.
+  std::uint64_t end_state = 0;
   std::uint64_t steps = 0;          // executed
   std::uint64_t steps_skipped = 0;  // made no sense where they stood
   Nanos virtual_ns = 0;

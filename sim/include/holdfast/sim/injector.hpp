@@ -38,6 +38,12 @@ struct FiredFault {
   std::string_view told_as = {};  // the call that its error names, when not its own
 };
 
+// What the injector keeps of the step that runs; steps that run side by side take turns with it.
+struct StepFaults {
+  std::vector<FiredFault> fired;
+  std::uint32_t owner_restarts = 0;
+};
+
 class Injector {
  public:
   // The layers below are the tap's; the fakes themselves serve for the environment's choices and events.
@@ -55,6 +61,8 @@ class Injector {
   // All faults fired in the current step, in order. Cleared by `begin_step`.
   [[nodiscard]] const std::vector<FiredFault>& fired() const;
   void begin_step();
+  // Another step's turn: its own come back.
+  void swap_step(StepFaults& others);
   // The client is dead: every call answers StoreClosed (or its like) without effect, until `new_incarnation`.
   [[nodiscard]] bool client_dead() const;
   // Ends the client if it lives, in the owner and on the device, and lets a new one begin.

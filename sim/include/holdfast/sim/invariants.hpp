@@ -26,9 +26,10 @@ enum class Invariant : std::uint8_t {
   pinned_stays,
   restart_safe,
   error_told,
+  progress,
   quiescent_baseline,
 };
-inline constexpr std::size_t kInvariantCount = 14;
+inline constexpr std::size_t kInvariantCount = 15;
 std::string_view name_of(Invariant invariant);     // "ready-after-commit"
 std::string_view promise_of(Invariant invariant);  // one sentence
 std::optional<Invariant> invariant_named(std::string_view name);

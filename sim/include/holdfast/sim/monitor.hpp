@@ -44,6 +44,8 @@ enum class Operation : std::uint8_t {
 
 // Decides ready-after-commit, sync-before-commit, abort-after-sync, no-publish-on-failure (the claims' half),
 // one-terminal, validated-batch and pinned-stays.
+struct OperationRecord;
+
 class Monitor final : public ClaimListener {
  public:
   // `tap` only for the bytes in the store (ready-after-commit's second half).
@@ -59,6 +61,8 @@ class Monitor final : public ClaimListener {
   void begin_ingest(const ChunkSource& source);
   // `ok`: the store said success, also when it stored or restored nothing.
   void end(bool ok);
+  // Another step's turn: the operation that it is in comes back.
+  void swap_operation(OperationRecord& others);
 
   // The store under test keeps its values itself, so claims have no keys in an owner: a claim then needs that no copy
   // to the host is in flight. Stays until reset.

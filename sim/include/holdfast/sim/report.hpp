@@ -30,6 +30,7 @@ struct ShrunkTrace {
   std::size_t steps = 0;
   std::size_t faults = 0;
   std::size_t choices = 0;
+  std::size_t switches = 0;
   std::string stopped;  // why it is not 1-minimal; empty = it is
   std::string reproduce;
 };

@@ -34,7 +34,17 @@ struct CallRecord {
   friend bool operator==(const CallRecord&, const CallRecord&) = default;
 };
 
-struct RunContext {
+// What belongs to the step that runs; steps that run side by side take turns with it.
+struct StepScope {
+  std::uint32_t step = 0;  // its id; kDrainStep in phase two
+  StepKind step_kind{};
+  std::uint32_t host = 0;                                 // the thread or fiber of the store that runs
+  std::array<std::uint32_t, kCallCount> calls_in_step{};  // nth of the next call; counted by the injector
+};
+
+struct RunContext : StepScope {
+  explicit RunContext(fakes::VirtualClock& run_clock) : clock(run_clock) {}
+
   fakes::VirtualClock& clock;
   EventLog log{};
   Verdicts verdicts{};
@@ -43,14 +53,11 @@ struct RunContext {
   std::uint64_t runtime_calls = 0;                       // across the top seam; a batch is one
   std::function<void(const std::string&)> on_endless{};  // see RunOptions; stays
 
-  std::uint32_t step = 0;  // id of the step being executed; kDrainStep in phase two
-  StepKind step_kind{};
-  std::uint32_t host = 0;                                 // the thread or fiber of the store that runs
-  bool faults_on = true;                                  // phase one
-  std::array<std::uint32_t, kCallCount> calls_in_step{};  // nth of the next call; counted by the injector
+  bool faults_on = true;  // phase one
   bool keep_calls = false;
   std::vector<CallRecord> calls{};  // when kept, of phase one, in order
 
+  [[nodiscard]] StepScope& scope() { return *this; }
   void begin_step(std::uint32_t id, StepKind kind) {
     step = id;
     step_kind = kind;

@@ -13,7 +13,10 @@ struct Scenario {
   std::string_view name;
   std::string_view about;  // one line
 };
+// One step after the other.
 std::span<const Scenario> scenarios();
+// Sessions whose last steps may take turns, to be explored.
+std::span<const Scenario> scenarios_together();
 
 // "abcd" has four sessions of three chunks, in order of opening:
 //   A runs cold and writes; B has A's actions and resumes all of them; C shares two chunks with A, then differs, and

@@ -2,8 +2,8 @@
 // keep.
 //
 // "Smaller" is a well-founded order on traces, so that every shrinking ends: fewer steps; then fewer faults, choices,
-// actions and geometries; then fewer special settings; then smaller numbers. Each candidate is valid and smaller than
-// the trace it was made from.
+// switches, actions and geometries; then fewer special settings; then smaller numbers. Each candidate is valid and
+// smaller than the trace it was made from.
 #pragma once
 
 #include <compare>
@@ -31,6 +31,7 @@ struct Edit {
     merge_session,  // its steps, and its actions if they go on, become those of an earlier session
     drop_faults,    // many in a row, at last single ones
     drop_choices,
+    drop_switches,
     cut_actions,     // at the end of a session
     right_layout,    // of a session that is mistaken about it
     merge_geometry,  // its sessions take another one, and it goes
@@ -75,7 +76,7 @@ class Candidates {
 inline Candidates candidates(const Trace& trace) { return Candidates(trace); }
 
 // Walks through the candidates until none of a whole walk was kept: then taking away any one step, session, fault,
-// choice or last action of a session, among others, was tried in vain.
+// choice, switch or last action of a session, among others, was tried in vain.
 class Shrinker {
  public:
   explicit Shrinker(const Trace& trace) : walk_(trace) {}

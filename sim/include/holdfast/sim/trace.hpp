@@ -56,6 +56,7 @@ struct Step {
   std::uint32_t of = 0;      // the id of the open (or hold) step it belongs to
   std::uint32_t depth = 0;   // evict, store_evict
   std::uint64_t amount = 0;  // make_room: bytes; pass_time: ns; store_evict: 0 = blob, 1 = latent
+  bool join = false;         // where steps run side by side: all earlier ones end before it begins
   // open only:
   std::uint32_t world = 0;
   std::uint32_t geometry = 0;           // index into Trace::geometries: what the session really has
@@ -103,6 +104,18 @@ struct Choice {
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
+// Steps that may run side by side take turns. Unless a switch says so, the one that runs goes on, and when it has ended
+// or is blocked, the earliest one that can. A step decides at each runtime call and each lock that it comes to, in
+// order, and when it has ended: at its nth decision (from 0) the step `to` goes on, or begins, instead. The first step
+// of all, and the first behind each restart of the client, is decided by step 0: once each, in order. A switch that
+// comes to nothing is none.
+struct StepSwitch {
+  std::uint32_t step = 0;
+  std::uint32_t nth = 0;
+  std::uint32_t to = 0;  // the id of a step
+  friend bool operator==(const StepSwitch&, const StepSwitch&) = default;
+};
+
 // Two of the same slot cannot be at the same call: events come on top of a fate, and a batch's copies take one choice.
 [[nodiscard]] int slot_of(const FaultPoint& fault);
 [[nodiscard]] int slot_of(const Choice& choice);
@@ -118,6 +131,7 @@ struct Trace {
   std::vector<Step> steps;  // unique ids, in order of execution
   std::vector<FaultPoint> faults;
   std::vector<Choice> choices;
+  std::vector<StepSwitch> switches;  // none: one step after the other
   friend bool operator==(const Trace&, const Trace&) = default;
 };
 

@@ -42,6 +42,9 @@ class TraceBuilder {
   Id owner_restart() { return add(StepKind::owner_restart); }
   Id pass_time(Nanos ns) { return add(StepKind::pass_time, 0, 0, static_cast<std::uint64_t>(ns)); }
 
+  // Where steps run side by side: those so far do not, and the next ones begin when they have ended.
+  void together();
+
   // Before the step at `place`; gives it its id.
   Id insert(std::size_t place, Step step);
 
@@ -57,6 +60,7 @@ class TraceBuilder {
 
   Trace trace_;
   Id next_id_ = 1;
+  bool join_ = false;
 };
 
 }  // namespace holdfast::sim

@@ -1,0 +1,186 @@
+// holdfast explore: the interleavings of sessions that run side by side.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "command_line.hpp"
+#include "holdfast/sim/explore.hpp"
+#include "holdfast/sim/files.hpp"
+#include "holdfast/sim/progress.hpp"
+#include "holdfast/sim/scenarios.hpp"
+#include "holdfast/sim/text.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using Kind = OptionSpec::Kind;
+
+constexpr std::uint64_t kPreemptionsMax = 10;
+constexpr std::uint64_t kDepthMax = 20;
+constexpr std::uint64_t kRunsMax = 1'000'000'000'000;
+
+CommandSpec spec() {
+  CommandSpec spec;
+  spec.name = "explore";
+  spec.summary = "the interleavings of sessions that run side by side";
+  spec.usage = "[SCENARIO...] [options]";
+  spec.about =
+      "Runs each scenario again and again, each time with another interleaving of its last steps: at every runtime "
+      "call and every lock another one may go on. Ends at the first that breaks a promise, crashes or hangs, and "
+      "leaves its trace, with the switches that it took, shrunk to those that matter. Without a scenario all of them "
+      "are explored. A trace FILE (with a '/' or a '.' in its name) is explored too; its own switches are not used.";
+  spec.operand = "SCENARIO";
+  spec.many_operands = true;
+  spec.options = {
+      {"strategy", Kind::value, "NAME",
+       "dfs (default): every interleaving with at most so many preemptions; sleep-sets: every end state, for small "
+       "scenarios; random; pct"},
+      {"preemptions", Kind::value, "N", "of dfs: how often a step is left that could go on (default 2)"},
+      {"depth", Kind::value, "N", "of pct: how many things must happen in one order (default 3)"},
+      {"seed", Kind::value, "N", "of random and pct (default 1)"},
+      {"runs", Kind::value, "N", "end after so many (default: 1,000 of random and pct, else all)"},
+  };
+  add_campaign_options(spec);
+  spec.examples = {
+      {"all scenarios, all interleavings with up to two preemptions", "holdfast explore"},
+      {"one of them with three", "holdfast explore put_beside_put --preemptions 3"},
+  };
+  return spec;
+}
+
+Result<Trace> trace_named(const std::string& name, const std::vector<std::string>& all) {
+  if (name.find_first_of("./") != std::string::npos) {
+    const TraceLimits limits;
+    auto text = read_input_file(name, limits.file_bytes_max);
+    if (!text) return text.error();
+    auto trace = read_trace(*text, name, limits);
+    if (!trace) return refusal("holdfast explore", explain(trace.error()));
+    trace->switches.clear();
+    return trace;
+  }
+  if (std::ranges::find(all, name) == all.end()) {
+    return refusal("holdfast explore", fmt::format("there is no scenario '{}'{} (holdfast list scenarios)",
+                                                   printable(name), did_you_mean(name, all)));
+  }
+  return scenario_named(name);
+}
+
+Result<std::vector<Trace>> traces_of(const std::vector<std::string>& names) {
+  std::vector<std::string> all;
+  for (const Scenario& scenario : scenarios_together()) all.emplace_back(scenario.name);
+  std::vector<Trace> traces;
+  for (const std::string& name : names.empty() ? all : names) {
+    auto trace = trace_named(name, all);
+    if (!trace) return trace.error();
+    traces.push_back(std::move(*trace));
+  }
+  return traces;
+}
+
+Result<ExploreOptions> options_of(const Arguments& arguments, const CampaignJob& job) {
+  ExploreOptions options;
+  options.hang_limit_ns = job.options.hang_limit_ns;
+  options.disabled = job.options.run.disabled;
+  if (const auto name = arguments.value("strategy")) {
+    const auto by = explore_by_named(*name);
+    if (!by)
+      return refusal("--strategy",
+                     fmt::format("there is no strategy '{}'; it is dfs, sleep-sets, random or pct", printable(*name)));
+    options.by = *by;
+  }
+  const auto number = [&](const char* option, std::uint64_t least, std::uint64_t most, auto& into) -> Status {
+    const auto text = arguments.value(option);
+    if (!text) return {};
+    auto value = parse_count(fmt::format("--{}", option), *text, least, most);
+    if (!value) return value.error();
+    into = static_cast<std::remove_reference_t<decltype(into)>>(*value);
+    return {};
+  };
+  if (auto status = number("preemptions", 0, kPreemptionsMax, options.preemptions_max); !status) return status.error();
+  if (auto status = number("depth", 1, kDepthMax, options.depth); !status) return status.error();
+  if (auto status = number("seed", 0, std::numeric_limits<std::uint64_t>::max() / 2, options.seed); !status)
+    return status.error();
+  if (auto status = number("runs", 1, kRunsMax, options.runs_max); !status) return status.error();
+  return options;
+}
+
+std::string how_far(const Exploration& exploration, const ExploreOptions& options) {
+  if (exploration.failing) return "BROKEN";
+  if (exploration.covered) {
+    return options.by == ExploreBy::dfs ? fmt::format("all with up to {} preemptions", options.preemptions_max)
+                                        : "every end state";
+  }
+  return options.by == ExploreBy::dfs || options.by == ExploreBy::sleep_sets ? "not all" : "by chance";
+}
+
+Nanos now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Result<ExitStatus> explore_main(const Arguments& arguments) {
+  auto job = campaign_job_of(arguments);
+  if (!job) return job.error();
+  auto options = options_of(arguments, *job);
+  if (!options) return options.error();
+  auto traces = traces_of(arguments.operands());
+  if (!traces) return traces.error();
+  if (auto status = prepare_output(job->out); !status) return status.error();
+
+  Report report;
+  report.profile =
+      arguments.operands().empty() ? "all scenarios" : fmt::format("{}", fmt::join(arguments.operands(), ", "));
+  report.runtimes = probe_fake_backend().runtimes;
+  report.disabled = job->options.run.disabled;
+  print_start(report);
+  std::fflush(stdout);
+
+  using Align = Table::Align;
+  Table table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::left});
+  table.add({"scenario", "decisions", "interleavings", "end states", "a second", "covered"});
+  Progress progress(stderr, progress_style(stderr, job->quiet));
+  const Nanos begin_ns = now_ns();
+  std::uint64_t diverged = 0;
+  for (Trace& trace : *traces) {
+    const Nanos started_ns = now_ns();
+    auto explored = explore(trace, make_production_system, *options, [&](std::uint64_t interleavings) {
+      progress.show(fmt::format("{}: {} interleavings", printable(trace.name), with_thousands(interleavings)),
+                    now_ns() - begin_ns);
+    });
+    if (!explored) return explored.error();
+    const double seconds = static_cast<double>(now_ns() - started_ns) / static_cast<double>(kSecond);
+    table.add({printable(trace.name), with_thousands(explored->decisions_max), with_thousands(explored->interleavings),
+               with_thousands(explored->end_states),
+               with_thousands(static_cast<std::uint64_t>(static_cast<double>(explored->interleavings) / seconds)),
+               how_far(*explored, *options)});
+    diverged += explored->diverged ? 1 : 0;
+    if (explored->failing) trace = std::move(*explored->failing);
+  }
+  progress.finish();
+  fmt::print("\n{}", table.text());
+  std::fflush(stdout);
+
+  // Those that failed, and of the others the steps one after the other: the report is of these runs.
+  report.seeds = {1, traces->size()};
+  report.command = "holdfast explore";
+  for (const std::string& name : arguments.operands()) report.command += " " + shell_word(name);
+  for (const char* option : {"strategy", "preemptions", "depth", "seed", "runs"}) {
+    if (const auto value = arguments.value(option))
+      report.command += fmt::format(" --{} {}", option, shell_word(*value));
+  }
+  job->replay_words = [words = report.command](std::uint64_t) { return words; };
+  report.command += campaign_words(arguments, report);
+  job->options.seeds = report.seeds;
+  job->source = [&](std::uint64_t number) { return std::make_shared<const Trace>((*traces)[number - 1]); };
+  if (auto status = carry_out(*job, report); !status) return status.error();
+  if (diverged > 0) report.gate_failure = fmt::format("{} explorations were not deterministic", diverged);
+  return conclude(job->out, report);
+}
+
+}  // namespace
+
+Command explore_command() { return {spec(), explore_main}; }
+
+}  // namespace holdfast::sim

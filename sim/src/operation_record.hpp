@@ -1,0 +1,45 @@
+// What the monitor keeps of the operation that is running.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "claim_ledger.hpp"
+#include "holdfast/sim/monitor.hpp"
+
+namespace holdfast::sim {
+
+// What happened within one operation of the store under test.
+struct OperationRecord {
+  Operation kind = Operation::none;
+  std::uint32_t ordinal = 1;  // never 0
+  std::uint32_t source = kNobody;
+  std::uint32_t claims_made = 0;
+  std::uint64_t calls = 0;
+  bool registration_failed = false;
+  bool commit_failed = false;  // of one plan, while another of the operation stored
+  struct Claimed {
+    std::uint32_t node = kNobody;
+    Claim claim = Claim::kv;
+    std::uint32_t withdrawals = 0;  // of it so far
+  };
+  std::vector<Claimed> removed;   // claims of which a key was asked to go
+  std::vector<Claimed> given_up;  // claims withdrawn, not to evict them, of which nothing was shown false or in doubt
+
+  void begin(Operation operation, std::uint32_t of_source, std::uint32_t its_ordinal) {
+    kind = operation;
+    ordinal = its_ordinal;
+    source = of_source;
+    claims_made = 0;
+    calls = 0;
+    registration_failed = commit_failed = false;
+    removed.clear();
+    given_up.clear();
+  }
+  // It takes blobs away to make room.
+  [[nodiscard]] bool may_evict(std::uint32_t node) const {
+    return kind == Operation::evict || kind == Operation::make_room || (kind == Operation::ingest && node != source);
+  }
+};
+
+}  // namespace holdfast::sim

@@ -32,6 +32,10 @@
 #endif
 #if defined(HOLDFAST_THREAD_SANITIZER)
 #include <sanitizer/tsan_interface.h>
+// It keeps the calls that are under way for each fiber, and those that never return would pile up.
+#define HOLDFAST_UNSEEN_BY_THREAD_SANITIZER __attribute__((no_sanitize("thread")))
+#else
+#define HOLDFAST_UNSEEN_BY_THREAD_SANITIZER
 #endif
 
 namespace holdfast::sim {
@@ -80,7 +84,7 @@ struct Fiber::Stack {
 
 struct Fiber::Jump {
   // The first thing done where a jump arrives. What it needs isn't on the stack that was left: that may be gone.
-  static Fiber& arrived(const context::transfer_t& transfer) {
+  HOLDFAST_UNSEEN_BY_THREAD_SANITIZER static Fiber& arrived(const context::transfer_t& transfer) {
     Fiber& from = *static_cast<Fiber*>(transfer.data);
     from.context_ = from.ended_ ? nullptr : transfer.fctx;
 #if defined(HOLDFAST_ADDRESS_SANITIZER)
@@ -89,7 +93,7 @@ struct Fiber::Jump {
     return *from.to_;
   }
 
-  static void enter(context::transfer_t transfer) noexcept {
+  HOLDFAST_UNSEEN_BY_THREAD_SANITIZER static void enter(context::transfer_t transfer) noexcept {
     Fiber& self = arrived(transfer);
     Fiber& next = self.body_(self.argument_);
     self.ended_ = true;
@@ -103,11 +107,14 @@ Fiber::Fiber() = default;
 Fiber::Fiber(std::size_t stack_bytes) : stack_(std::make_unique<Stack>(stack_bytes)) {
   bottom_ = stack_->lowest;
   size_ = stack_->bytes();
+#if defined(HOLDFAST_THREAD_SANITIZER)
+  race_state_ = __tsan_create_fiber(0);
+#endif
 }
 
 Fiber::~Fiber() {
 #if defined(HOLDFAST_THREAD_SANITIZER)
-  if (stack_ != nullptr && race_state_ != nullptr) __tsan_destroy_fiber(race_state_);
+  if (stack_ != nullptr) __tsan_destroy_fiber(race_state_);
 #endif
 }
 
@@ -120,9 +127,10 @@ void Fiber::start(Body body, void* argument) {
   stack_->forget_frames();
   fake_stack_ = nullptr;
 #if defined(HOLDFAST_THREAD_SANITIZER)
-  // It keeps the calls that are under way; those of the last body never return.
-  if (race_state_ != nullptr) __tsan_destroy_fiber(race_state_);
-  race_state_ = __tsan_create_fiber(0);
+  if (context_ != nullptr) {  // the last body is forgotten, and so are its calls
+    __tsan_destroy_fiber(race_state_);
+    race_state_ = __tsan_create_fiber(0);
+  }
 #endif
   context_ = context::make_fcontext(stack_->top(), stack_->bytes(), &Jump::enter);
 }
@@ -132,7 +140,7 @@ void Fiber::switch_to(Fiber& next) {
   jump_to(next);
 }
 
-void Fiber::jump_to(Fiber& next) {
+HOLDFAST_UNSEEN_BY_THREAD_SANITIZER void Fiber::jump_to(Fiber& next) {
   check(next.context_ != nullptr, "a fiber is switched to that runs already, has ended or never began");
   to_ = &next;
   Exceptions& of_thread = exceptions_of_thread();

@@ -105,7 +105,9 @@ bool Monitor::Impl::proven(Claim claim, std::uint32_t node, std::string_view loc
     const std::uint32_t key = claims.key(key_name);
     claims.assign(key, node, claim);
     const KeyRecord& record = claims.at(key);
-    const bool stored = record.stored && record.epoch == segments.epoch();
+    // That its owner has gone since, as another session may know by now, the next read finds out.
+    const bool own = record.stored_operation == operation.ordinal;
+    const bool stored = record.stored && (own || record.epoch == segments.epoch());
     if (!stored && by_code) missing = key_name;
     by_code = by_code && stored;
     if (index == 0) plan = record.read_plan;

@@ -10,18 +10,20 @@ namespace {
 constexpr std::uint64_t kMutexBits = 63;
 constexpr Footprint kRuntime = Footprint{1} << kMutexBits;
 
-Footprint mutex_bit(std::uint64_t number) { return Footprint{1} << (number % kMutexBits); }
+// A mutex that is held needs no bit: nobody else who can go on is about to lock it.
+Footprint footprint_of(const Point& point) {
+  switch (point.kind) {
+    case PointKind::begin:
+      return 0;
+    case PointKind::call:
+      return kRuntime;
+    case PointKind::lock:
+      break;
+  }
+  return Footprint{1} << (point.object % kMutexBits);
+}
 
 }  // namespace
-
-Footprint pending_footprint(const Scheduler& scheduler, FiberId fiber) {
-  const Point& pending = scheduler.pending(fiber);
-  Footprint footprint = 0;
-  if (pending.kind == PointKind::lock) footprint |= mutex_bit(pending.object);
-  if (pending.kind == PointKind::call) footprint |= kRuntime;
-  for (const std::uint64_t held : scheduler.held(fiber)) footprint |= mutex_bit(held);
-  return footprint;
-}
 
 bool SleepSets::next_run() {
   count_run();
@@ -44,7 +46,7 @@ FiberId SleepSets::choose(const Decision& decision) {
   choices_.clear();
   const auto consider = [&](FiberId fiber) {
     if (std::ranges::find(asleep_, fiber, &Choosable::fiber) != asleep_.end()) return;
-    choices_.push_back({fiber, pending_footprint(decision.scheduler, fiber)});
+    choices_.push_back({fiber, footprint_of(decision.scheduler.pending(fiber))});
   };
   consider(decision.go_on);
   for (const FiberId fiber : decision.runnable) {

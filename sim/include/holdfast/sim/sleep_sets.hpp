@@ -8,12 +8,10 @@
 
 namespace holdfast::sim {
 
-// What the fiber is about to do touches: the mutex for a lock, the runtime (one for all) for a call, and each mutex it
-// holds. Two mutexes may share a bit, which only makes more operations dependent.
-Footprint pending_footprint(const Scheduler& scheduler, FiberId fiber);
-
-// Godefroid's sleep sets, without a bound. Sound where fibers share nothing but what a mutex guards or calls reach:
-// everything from a point to the next is covered by its footprint. For small programs.
+// Godefroid's sleep sets, without a bound. What a fiber is about to do touches the mutex, for a lock, or the runtime,
+// one for all, for a call; a beginning touches nothing. What touches the same is dependent. Two mutexes may be taken for
+// one, which only means less is left out. Sound where fibers share nothing but what their mutexes guard and what their
+// calls reach. For small programs.
 class SleepSets final : public Strategy {
  public:
   [[nodiscard]] bool next_run() override;

@@ -3,6 +3,8 @@
 // A snapshot is lines of canonical JSON: a header (schema, version, counts, length and XXH3 checksum of the rest), then
 // one line a world, each followed by one line a node, parents first. A value's locator follows from its node's key.
 // Nodes with nothing ready in their subtree are left out.
+//
+// What takes a forest needs its lock; reading and writing files, and decoding, need none.
 #pragma once
 
 #include <cstdint>

@@ -278,14 +278,14 @@ class Manager final : public PathReferences {
   // the newer, or its half-written file be renamed for whole.
   template <FileSystem F>
   Status save(F& files, const std::string& path) {
-    std::string bytes;
+    Snapshot snapshot;
     {
       const std::scoped_lock lock(mutex_);
       if (saving_) return make_error(Errc::in_use, "save", "another snapshot is being written");
       saving_ = true;
-      bytes = encode_snapshot(forest_);
+      snapshot = take_snapshot(forest_);
     }
-    Status written = write_snapshot(files, path, bytes);
+    Status written = write_snapshot(files, path, encode_snapshot(snapshot));
     const std::scoped_lock lock(mutex_);
     saving_ = false;
     return written;

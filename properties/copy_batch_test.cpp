@@ -25,7 +25,7 @@ class CopyBatchTest : public testing::Test {
     segment.len = 4 * kPiece;
     segment.generation = 7;
     std::vector<Error> absorbed;
-    EXPECT_TRUE(registry.ensure(std::span(&segment, 1), absorbed).has_value());
+    EXPECT_TRUE(registry.ensure(registry.begin_look(), std::span(&segment, 1), absorbed).has_value());
   }
   void expect_refused(CopyBatch& batch, Errc errc) {
     const Status validated = batch.validate(registry);
@@ -126,9 +126,9 @@ TEST_F(CopyBatchTest, StaleMemoryIsRefused) {
   next.read_ptr = kRead + 0x100'0000;
   next.len = kPiece;
   next.generation = 8;
-  registry.begin_use(7);  // so that the old pieces stay registered
+  ASSERT_TRUE(registry.begin_use(7).has_value());  // so that the old pieces stay registered
   std::vector<Error> absorbed;
-  ASSERT_TRUE(registry.ensure(std::span(&next, 1), absorbed).has_value());
+  ASSERT_TRUE(registry.ensure(registry.begin_look(), std::span(&next, 1), absorbed).has_value());
   CopyBatch batch(CopyDirection::device_to_host);
   batch.add(tensor, 0, kWrite, 0x100);
   expect_refused(batch, Errc::stale_generation);

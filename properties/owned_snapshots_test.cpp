@@ -133,6 +133,29 @@ TEST_F(SnapshotStoreTest, APumpTellsOfAWaitThatFailsAgain) {
   EXPECT_EQ(snapshots.quarantined(), 0U);
 }
 
+TEST_F(SnapshotStoreTest, WhatIsAskedOfTheBooksDoesNotWaitForACopy) {
+  EXPECT_CALL(cuda, copy_batch).WillOnce([&](CopyDirection direction, std::span<const Copy> copies, StreamRef on) {
+    EXPECT_EQ(snapshots.quarantined(), 0U) << "no wait has failed yet";
+    EXPECT_EQ(snapshots.unsettled_keys(), 0U);
+    EXPECT_EQ(snapshots.held_bytes(), 0U);
+    EXPECT_EQ(snapshots.registry_counts().registered_pieces, 1U);
+    return device.copy_batch(direction, copies, on);
+  });
+  EXPECT_TRUE(put({"a"}).has_value());
+}
+
+TEST_F(SnapshotStoreTest, AQueuedRemovalIsDoneByThePump) {
+  ASSERT_TRUE(put({"a"}).has_value());
+  const std::array<std::string_view, 1> keys{"a"};
+  const std::array<std::uint64_t, 1> value_bytes{96};
+  snapshots.queue_removal({keys, value_bytes, 0});
+  EXPECT_EQ(tensors.size(), 1U);
+  EXPECT_EQ(snapshots.held_bytes(), kSlotAlignment);
+  EXPECT_EQ(snapshots.pump(16, errors), 1U);
+  EXPECT_EQ(tensors.size(), 0U);
+  EXPECT_EQ(snapshots.held_bytes(), 0U);
+}
+
 TEST_F(SnapshotStoreTest, StagingMemoryIsNotGivenBackWhileACopyMayBeInFlight) {
   leave_copies_in_flight(1);
   const Status early = snapshots.shut_down();

@@ -10,6 +10,7 @@
 #include "holdfast/fakes/cuda_device.hpp"
 #include "holdfast/fakes/virtual_clock.hpp"
 #include "mock_instances.hpp"
+#include "stepping_sync.hpp"
 
 namespace holdfast {
 namespace {
@@ -32,7 +33,7 @@ class SegmentRegistryTest : public testing::Test {
     segment.len = region.bytes;
     segment.generation = 100;
   }
-  Status ensure(const Segment& of) { return registry.ensure(std::span(&of, 1), absorbed); }
+  Status ensure(const Segment& of) { return registry.ensure(registry.begin_look(), std::span(&of, 1), absorbed); }
   Result<std::uintptr_t> translate(std::uintptr_t base, std::uint64_t bytes) {
     HostRange range{base, bytes};
     if (Status translated = registry.translate(std::span(&range, 1)); !translated) return translated.error();
@@ -79,7 +80,7 @@ TEST_F(SegmentRegistryTest, ANewGenerationAtTheSameAddressIsUnregisteredThenRegi
 
 TEST_F(SegmentRegistryTest, AMappingWhoseCopiesMayBeInFlightIsNotUnregistered) {
   ASSERT_TRUE(ensure(segment).has_value());
-  registry.begin_use(100);
+  ASSERT_TRUE(registry.begin_use(100).has_value());
   Segment next = segment;
   next.generation = 101;
   EXPECT_CALL(cuda, host_unregister).Times(0);
@@ -99,7 +100,7 @@ TEST_F(SegmentRegistryTest, ASegmentThatGoesLeavesItsNeighbourAlone) {
   second.write_ptr += first.len;
   second.read_ptr += first.len;
   const std::vector<Segment> both{first, second};
-  ASSERT_TRUE(registry.ensure(both, absorbed).has_value());
+  ASSERT_TRUE(registry.ensure(registry.begin_look(), both, absorbed).has_value());
   ASSERT_TRUE(ensure(second).has_value());
   EXPECT_EQ(registry.counts().registered_pieces, 4U);
   EXPECT_EQ(*translate(second.write_ptr, 0x100), second.write_ptr);
@@ -218,7 +219,7 @@ TEST_F(SegmentRegistryTest, SomebodyElsesRegistrationOfAnOlderMappingProvesNothi
 TEST_F(SegmentRegistryTest, NothingIsRegisteredAnewWhereACopyOfAnOlderMappingMayBeInFlight) {
   ASSERT_TRUE(device.host_register(region.write_base, region.bytes, HostAccess::read_write).has_value());
   ASSERT_TRUE(ensure(segment).has_value());
-  registry.begin_use(100);
+  ASSERT_TRUE(registry.begin_use(100).has_value());
   ASSERT_TRUE(device.host_unregister(region.write_base).has_value());  // whoever had registered it
   Segment next = segment;
   next.generation = 101;
@@ -240,6 +241,54 @@ TEST_F(SegmentRegistryTest, AFailedUnregistrationIsTriedAgain) {
   cuda.delegate_to(device);
   EXPECT_TRUE(registry.unregister_all().has_value());
   EXPECT_TRUE(device.registrations().empty());
+}
+
+TEST_F(SegmentRegistryTest, NobodyWaitsForARegistrationOfWhatTheyDoNotUse) {
+  SteppingSync stepping;
+  SegmentRegistry<fakes::MockCuda, SteppingSync> busy(cuda, stepping, {.piece_bytes = kPieceBytes});
+  ASSERT_TRUE(busy.ensure(busy.begin_look(), std::span(&segment, 1), absorbed).has_value());
+  const fakes::DualRegion more = arena.map_dual(kPieceBytes);
+  Segment next = segment;
+  next.write_ptr = more.write_base;
+  next.read_ptr = more.read_base;
+  next.len = more.bytes;
+  EXPECT_CALL(cuda, host_register).Times(2).WillRepeatedly([&](std::uintptr_t at, std::uint64_t bytes, HostAccess how) {
+    HostRange range{segment.write_ptr, 64};
+    EXPECT_TRUE(busy.translate(std::span(&range, 1)).has_value());
+    EXPECT_TRUE(busy.is_live(segment.generation));
+    EXPECT_TRUE(busy.begin_use(segment.generation).has_value());
+    busy.end_use(segment.generation);
+    EXPECT_GE(busy.counts().registered_pieces, 8U);
+    EXPECT_TRUE(busy.ensure(busy.begin_look(), std::span(&segment, 1), absorbed).has_value());
+    return device.host_register(at, bytes, how);
+  });
+  const std::vector<Segment> both{segment, next};
+  EXPECT_TRUE(busy.ensure(busy.begin_look(), both, absorbed).has_value());
+}
+
+TEST_F(SegmentRegistryTest, AnOlderAnswerThanTheOneInForceChangesNothing) {
+  const std::uint64_t older = registry.begin_look();
+  const std::uint64_t newer = registry.begin_look();
+  Segment next = segment;
+  next.generation = 101;
+  ASSERT_TRUE(registry.ensure(newer, std::span(&next, 1), absorbed).has_value());
+  EXPECT_CALL(cuda, host_register).Times(0);
+  EXPECT_CALL(cuda, host_unregister).Times(0);
+  const Status late = registry.ensure(older, std::span(&segment, 1), absorbed);
+  ASSERT_FALSE(late.has_value());
+  EXPECT_TRUE(late.error().is(Errc::stale_generation));
+  EXPECT_TRUE(registry.is_live(101));
+  EXPECT_TRUE(registry.ensure(older, std::span(&next, 1), absorbed).has_value()) << "it says the same";
+}
+
+TEST_F(SegmentRegistryTest, NoUseBeginsOfARetiredGeneration) {
+  ASSERT_TRUE(ensure(segment).has_value());
+  Segment next = segment;
+  next.generation = 101;
+  ASSERT_TRUE(ensure(next).has_value());
+  const Status use = registry.begin_use(100);
+  ASSERT_FALSE(use.has_value());
+  EXPECT_TRUE(use.error().is(Errc::stale_generation));
 }
 
 TEST_F(SegmentRegistryTest, AUseThatDidNotBeginDoesNotEnd) {

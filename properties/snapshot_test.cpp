@@ -53,7 +53,7 @@ void fill(Forest& forest) {
 std::string filled_snapshot() {
   Forest forest({});
   fill(forest);
-  return encode_snapshot(forest);
+  return encode_snapshot(take_snapshot(forest));
 }
 
 // A header that is right for `content`, so that only the content can be wrong.
@@ -105,19 +105,19 @@ TEST(Snapshot, EncodingWhatWasRestoredGivesTheSameState) {
   Forest restored({});
   restore_snapshot(decode_snapshot(filled_snapshot()).value(), 0, restored);
   Forest again({});
-  const std::string second = encode_snapshot(restored);
+  const std::string second = encode_snapshot(take_snapshot(restored));
   restore_snapshot(decode_snapshot(second).value(), 0, again);
-  EXPECT_EQ(encode_snapshot(again), second);
+  EXPECT_EQ(encode_snapshot(take_snapshot(again)), second);
 }
 
 TEST(Snapshot, TheSameForestGivesTheSameBytesWhateverTheHashSeed) {
   Forest other({.hash_seed = 12345});
   fill(other);
-  EXPECT_EQ(encode_snapshot(other), filled_snapshot());
+  EXPECT_EQ(encode_snapshot(take_snapshot(other)), filled_snapshot());
 }
 
 TEST(Snapshot, AnEmptyForestIsASnapshotToo) {
-  EXPECT_TRUE(decode_snapshot(encode_snapshot(Forest({}))).value().worlds.empty());
+  EXPECT_TRUE(decode_snapshot(encode_snapshot(take_snapshot(Forest({})))).value().worlds.empty());
 }
 
 TEST(Snapshot, WithNothingReadyBelowANodeIsLeftOut) {
@@ -129,7 +129,7 @@ TEST(Snapshot, WithNothingReadyBelowANodeIsLeftOut) {
   forest.set_blob_ready(*forest.get_or_create(*world.root(), "withdrawn"), kSavedBlob);
   forest.withdraw_blob(*forest.get_or_create(*world.root(), "withdrawn"));
   forest.touch_namespace({.root = root_numbered(2)});
-  const Snapshot snapshot = decode_snapshot(encode_snapshot(forest)).value();
+  const Snapshot snapshot = decode_snapshot(encode_snapshot(take_snapshot(forest))).value();
   ASSERT_EQ(snapshot.worlds.size(), 1U);
   ASSERT_EQ(snapshot.worlds[0].nodes.size(), 2U);
   EXPECT_EQ(snapshot.worlds[0].nodes[0].action, "kept");
@@ -148,7 +148,7 @@ TEST(Snapshot, TheOrderOfEvictionSurvives) {
   forest.touch(*nodes[1]);
   forest.touch(*nodes[0]);
   Forest restored({});
-  restore_snapshot(decode_snapshot(encode_snapshot(forest)).value(), 0, restored);
+  restore_snapshot(decode_snapshot(encode_snapshot(take_snapshot(forest))).value(), 0, restored);
   std::string order;
   while (Node* victim = restored.least_recent_evictable()) {
     order += victim->action();
@@ -238,7 +238,7 @@ TEST(SnapshotRefusal, OversizedFilesAreRefused) {
 }
 
 TEST(SnapshotRefusal, ALineOfTheLimitIsReadAndOneByteMoreIsRefused) {
-  const std::string bytes = encode_snapshot(Forest({}));
+  const std::string bytes = encode_snapshot(take_snapshot(Forest({})));
   SnapshotLimits limits;
   limits.line_bytes_max = bytes.size() - 1;
   EXPECT_TRUE(decode_snapshot(bytes, limits));

@@ -409,49 +409,69 @@ std::vector<TopologyItem> topology_of(const Namespace& world) {
   return items;
 }
 
-void append_node(std::string& out, const TopologyItem& item, const std::vector<TopologyItem>& items) {
+SnapshotNode copy_of(const TopologyItem& item, const std::vector<TopologyItem>& items) {
   const Node& node = *item.node;
-  out += "{\"action\":\"";
-  append_hex(out, node.action());
-  out += "\",\"key\":\"";
-  append_hex(out, bytes_of(node.key().digest));
-  out += '"';
-  const auto at_end = std::back_inserter(out);
+  SnapshotNode copy;
+  copy.key = node.key();
+  if (item.parent != kNoParent) copy.parent = static_cast<std::int64_t>(items[item.parent].written_as);
+  copy.action = node.action();
+  copy.last_access = node.last_access();
   if (const BlobState& blob = node.blob(); blob.ready) {
-    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{},\"slot_bytes\":{}}}", blob.nbytes, blob.n_layers,
-                   blob.slot_bytes);
+    copy.blob_ready = true;
+    copy.blob = {.nbytes = blob.nbytes, .slot_bytes = blob.slot_bytes, .n_layers = blob.n_layers};
   }
   if (const SkeletonState& skeleton = node.skeleton(); skeleton.ready) {
-    fmt::format_to(at_end, ",\"latent\":{{\"bytes\":{}}}", skeleton.nbytes);
+    copy.skeleton_ready = true;
+    copy.skeleton = {.nbytes = skeleton.nbytes};
   }
-  if (item.parent != kNoParent) fmt::format_to(at_end, ",\"parent\":{}", items[item.parent].written_as);
-  fmt::format_to(at_end, ",\"used\":{}}}\n", node.last_access());
+  return copy;
+}
+
+void append_node(std::string& out, const SnapshotNode& node) {
+  out += "{\"action\":\"";
+  append_hex(out, node.action);
+  out += "\",\"key\":\"";
+  append_hex(out, bytes_of(node.key.digest));
+  out += '"';
+  const auto at_end = std::back_inserter(out);
+  if (node.blob_ready) {
+    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{},\"slot_bytes\":{}}}", node.blob.nbytes,
+                   node.blob.n_layers, node.blob.slot_bytes);
+  }
+  if (node.skeleton_ready) fmt::format_to(at_end, ",\"latent\":{{\"bytes\":{}}}", node.skeleton.nbytes);
+  if (node.parent >= 0) fmt::format_to(at_end, ",\"parent\":{}", node.parent);
+  fmt::format_to(at_end, ",\"used\":{}}}\n", node.last_access);
 }
 
 }  // namespace
 
-std::string encode_snapshot(const Forest& forest) {
-  std::string content;
-  std::uint64_t worlds = 0;
-  std::uint64_t nodes = 0;
+Snapshot take_snapshot(const Forest& forest) {
+  Snapshot snapshot;
   for (const Namespace* world : forest.namespaces()) {
     const std::vector<TopologyItem> items = topology_of(*world);
-    const auto kept = static_cast<std::uint64_t>(
-        std::count_if(items.begin(), items.end(), [](const TopologyItem& item) { return item.kept; }));
-    if (kept == 0) continue;
-    ++worlds;
-    nodes += kept;
-    fmt::format_to(std::back_inserter(content), "{{\"nodes\":{},\"root\":\"{}\",\"sink_chunks\":{}}}\n", kept,
-                   to_hex(world->root_key()), world->sink_chunks());
+    SnapshotWorld copy{.root = world->root_key(), .sink_chunks = world->sink_chunks(), .nodes = {}};
     for (const TopologyItem& item : items) {
-      if (item.kept) append_node(content, item, items);
+      if (item.kept) copy.nodes.push_back(copy_of(item, items));
     }
+    if (!copy.nodes.empty()) snapshot.worlds.push_back(std::move(copy));
   }
-  std::string snapshot =
-      fmt::format("{{\"bytes\":{},\"nodes\":{},\"schema\":\"{}\",\"version\":{},\"worlds\":{},\"xxh3\":\"{}\"}}\n",
-                  content.size(), nodes, kSnapshotSchema, kSnapshotVersion, worlds, checksum_of(content));
-  snapshot += content;
   return snapshot;
+}
+
+std::string encode_snapshot(const Snapshot& snapshot) {
+  std::string content;
+  std::uint64_t nodes = 0;
+  for (const SnapshotWorld& world : snapshot.worlds) {
+    nodes += world.nodes.size();
+    fmt::format_to(std::back_inserter(content), "{{\"nodes\":{},\"root\":\"{}\",\"sink_chunks\":{}}}\n",
+                   world.nodes.size(), to_hex(world.root), world.sink_chunks);
+    for (const SnapshotNode& node : world.nodes) append_node(content, node);
+  }
+  std::string bytes = fmt::format(
+      "{{\"bytes\":{},\"nodes\":{},\"schema\":\"{}\",\"version\":{},\"worlds\":{},\"xxh3\":\"{}\"}}\n", content.size(),
+      nodes, kSnapshotSchema, kSnapshotVersion, snapshot.worlds.size(), checksum_of(content));
+  bytes += content;
+  return bytes;
 }
 
 Result<Snapshot> decode_snapshot(std::string_view bytes, const SnapshotLimits& limits) {

@@ -312,6 +312,7 @@ bool Forest::make_blob_ready(Node& node, const BlobRecord& record, bool confirme
                 .present = true,
                 .ready = true,
                 .confirmed = confirmed};
+  node.blob_incarnation_ = next_incarnation_++;
   count_handle(node, true);
   ++counts_.ready_blobs;
   counts_.ready_blob_bytes += record.nbytes;
@@ -358,6 +359,7 @@ bool Forest::make_skeleton_ready(Node& node, const SkeletonRecord& record, bool 
   if (node.skeleton_.ready) return false;
   node.skeleton_ = {
       .nbytes = record.nbytes, .committed_at_ns = record.committed_at_ns, .ready = true, .confirmed = confirmed};
+  node.skeleton_incarnation_ = next_incarnation_++;
   ++counts_.ready_skeletons;
   counts_.skeleton_bytes += record.nbytes;
   ++visits_;

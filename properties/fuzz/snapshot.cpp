@@ -15,7 +15,7 @@ constexpr std::string_view kUsed = "\"used\":";
 std::string restored_and_written(const Snapshot& snapshot) {
   Forest forest({});
   restore_snapshot(snapshot, 0, forest);
-  return encode_snapshot(forest);
+  return encode_snapshot(take_snapshot(forest));
 }
 
 // Without the header, whose length and checksum follow from the rest, and without the numbers of the accesses.

@@ -22,9 +22,10 @@ class BatchInFlight {
   BatchInFlight(const BatchInFlight&) = delete;
   BatchInFlight& operator=(const BatchInFlight&) = delete;
 
-  // `batch` has been validated. After a failure any subset of it may be in flight.
+  // `batch` has been validated. StaleGeneration when its generation was retired since: nothing was submitted. After any
+  // other failure any subset of it may be in flight.
   Status submit(const CopyBatch& batch) {
-    registry_.begin_use(generation_);
+    if (Status live = registry_.begin_use(generation_); !live) return live;
     may_be_in_flight_ = true;
     Status submitted = runtime_.cuda.copy_batch(batch.direction(), batch.copies(), stream_);
     failed_ = failed_ || !submitted;

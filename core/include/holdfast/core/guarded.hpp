@@ -1,4 +1,5 @@
-// A value that is reached only with its mutex held.
+// A value that is reached only with its mutex held. What was seen of it may be otherwise as soon as `with` returns: a
+// check and what relies on it belong into one `with`.
 #pragma once
 
 #include <mutex>

@@ -51,7 +51,8 @@ struct EvictReceipt {
 
 struct ManagerCounts {
   ForestCounts forest;
-  std::uint64_t accounted_bytes = 0;  // slot bytes of blobs, latents, unsettled keys and quarantined plans
+  // Slot bytes of blobs, latents, unsettled keys, quarantined plans, and of puts that are under way.
+  std::uint64_t accounted_bytes = 0;
   std::uint64_t unsettled = 0;
   std::uint64_t quarantined = 0;
   RegistryCounts registry;
@@ -67,8 +68,13 @@ struct StoreAccess<Rt, Store> {
   using Type = Store&;
 };
 
-// Works over a PathTierStore as it is, and over a TensorTierStore by owned snapshots. Thread-safe; no lock is held
-// across a call of the runtime.
+// Works over a PathTierStore as it is, and over a TensorTierStore by owned snapshots.
+//
+// Thread-safe, but load, device_torn_down and shut_down need to be alone. One lock guards the forest, its nodes and all
+// else that changes here. It is held across no call of the runtime or of a file, and only across those of the store
+// that look at or add to its books. What an operation has seen under the lock it sees again under the lock before it
+// acts on it, or has claimed for itself: a node by `being_written` (a put, an eviction), a path by its references,
+// capacity by a reservation.
 template <Runtime Rt, class Store>
 class Manager final : public PathReferences {
  public:
@@ -174,18 +180,21 @@ class Manager final : public PathReferences {
   }
 
   // After an incomplete read: asks the store for each blob of the window and each latent of the path by itself, and
-  // withdraws exactly what is absent. A probe that fails withdraws nothing.
+  // withdraws exactly what is absent. A probe that fails withdraws nothing; nor does one that says of an earlier blob
+  // that it is absent, when another has become ready meanwhile.
   void withdraw_absent(const PathLease& path, const Layout& layout, Absorbed& absorbed) {
     for (Node* node : path.window()) {
       KeyBatch keys;
       keys.add_chunk(node->key(), layout.n_layers);
-      if (absent(keys.keys(), absorbed)) drop_blob(*node);
+      const std::uint64_t probed = read_locked([&] { return node->blob_incarnation(); });
+      if (absent(keys.keys(), absorbed)) drop_blob(*node, probed);
     }
     if (!layout.has_latent()) return;
     for (Node* node : path.chain()) {
       KeyBatch keys;
       keys.add_latent(node->key());
-      if (absent(keys.keys(), absorbed)) drop_latent(*node);
+      const std::uint64_t probed = read_locked([&] { return node->skeleton_incarnation(); });
+      if (absent(keys.keys(), absorbed)) drop_latent(*node, probed);
     }
   }
 
@@ -203,6 +212,7 @@ class Manager final : public PathReferences {
   Result<IngestReceipt> ingest(Node& node, const Layout& layout, std::span<const DeviceTensor> values,
                                const DeviceTensor& latent, StreamRef stream, Absorbed& absorbed) {
     IngestReceipt receipt;
+    Lacking lacking;
     {
       const std::scoped_lock lock(mutex_);
       if (node.being_written()) {
@@ -211,9 +221,13 @@ class Manager final : public PathReferences {
         return receipt;
       }
       forest_.set_being_written(node, true);
+      lacking = {.latent = layout.has_latent() && !node.skeleton().ready, .values = !node.blob().ready};
     }
-    Status stored = ingest_latent(node, receipt, layout, latent, stream, absorbed);
-    if (stored) stored = ingest_values(node, receipt, layout, values, stream, absorbed);
+    if (layout.has_latent()) receipt.latent = IngestVerdict::already_ready;
+    Status stored;
+    if (lacking.latent) stored = ingest_latent(node, receipt, layout, latent, stream, absorbed);
+    if (stored) receipt.kv = IngestVerdict::already_ready;
+    if (stored && lacking.values) stored = ingest_values(node, receipt, layout, values, stream, absorbed);
     {
       const std::scoped_lock lock(mutex_);
       forest_.set_being_written(node, false);
@@ -231,61 +245,17 @@ class Manager final : public PathReferences {
   // pinned, referenced, being written. Unsettled: a key's outcome is open. RemoveFailed: the blob is not served any
   // more, and its handle stays; pump() tries again.
   Result<EvictReceipt> evict_blob(Node& node, Absorbed& absorbed) {
-    KeyBatch keys;
-    RemoveRequest request;
-    std::vector<std::uint64_t> value_bytes;
+    Eviction eviction;
     {
       const std::scoped_lock lock(mutex_);
       if (!node.blob().present) return EvictReceipt{};
-      if (Status evictable = forest_.check_evictable(node); !evictable) return std::move(evictable.error());
-      keys.add_chunk(node.key(), node.blob().n_layers);
-      if (store_.unsettled(keys.keys())) return make_error(Errc::unsettled, "evict_blob", "a key's outcome is open");
-      value_bytes = lengths_of(node);
-      request = {keys.keys(), value_bytes, node.blob().committed_at_ns};
-      forest_.withdraw_blob(node);
-      forest_.set_being_written(node, true);
+      if (Status begun = begin_eviction(node, eviction); !begun) return std::move(begun.error());
     }
-    RemoveOutcome removed = store_.remove(request, absorbed);
-    const std::scoped_lock lock(mutex_);
-    forest_.set_being_written(node, false);
-    if (!removed.failures.empty()) {
-      evicting_.push_back(node.key());
-      Error error = make_error(Errc::remove_failed, "evict_blob",
-                               fmt::format("{} of {} values", removed.failures.size(), keys.size()));
-      error.causes = std::move(removed.failures);
-      return with_suppressed(std::move(error), absorbed);
-    }
-    const std::uint64_t freed = forget_blob(node);
-    return EvictReceipt{true, freed};
+    return finish_eviction(eviction, absorbed);
   }
 
   // Evicts least recently used blobs until `bytes` are free of the capacity. OutOfRoom when that is not possible.
-  Result<EvictReceipt> make_room(std::uint64_t bytes, Absorbed& absorbed) {
-    EvictReceipt receipt;
-    if (options_.capacity_bytes == 0) return receipt;
-    // Each turn evicts a blob or rules one out: there are no more turns than blobs.
-    std::vector<const Node*> refused;
-    for (std::uint64_t held = accounted_bytes(); !has_room(held, bytes); held = accounted_bytes()) {
-      // What can never fit is not worth a single blob.
-      Node* victim = has_room(0, bytes) ? next_victim(refused) : nullptr;
-      if (victim == nullptr) {
-        return with_suppressed(
-            make_error(Errc::out_of_room, "make_room",
-                       fmt::format("{} bytes are needed, {} of {} are held, and nothing can be evicted", bytes, held,
-                                   options_.capacity_bytes)),
-            absorbed);
-      }
-      Result<EvictReceipt> evicted = evict_blob(*victim, absorbed);
-      if (!evicted) {
-        refused.push_back(victim);
-        absorbed.push_back(std::move(evicted.error()));
-        continue;
-      }
-      receipt.evicted = true;
-      receipt.freed_bytes += evicted->freed_bytes;
-    }
-    return receipt;
-  }
+  Result<EvictReceipt> make_room(std::uint64_t bytes, Absorbed& absorbed) { return free_up(bytes, false, absorbed); }
 
   // Periodic work: settles what is due, and tries failed evictions again. Gives the number of keys settled. Errors are
   // moved to `errors`; what they belong to stays queued.
@@ -304,16 +274,23 @@ class Manager final : public PathReferences {
     return settled;
   }
 
+  // The forest as it is at one instant. InUse while another save is under way: of two at once, the older could replace
+  // the newer, or its half-written file be renamed for whole.
   template <FileSystem F>
   Status save(F& files, const std::string& path) {
-    std::string bytes;
+    Snapshot snapshot;
     {
       const std::scoped_lock lock(mutex_);
-      bytes = encode_snapshot(forest_);
+      if (saving_) return make_error(Errc::in_use, "save", "another snapshot is being written");
+      saving_ = true;
+      snapshot = take_snapshot(forest_);
     }
-    return write_snapshot(files, path, bytes);
+    Status written = write_snapshot(files, path, encode_snapshot(snapshot));
+    const std::scoped_lock lock(mutex_);
+    saving_ = false;
+    return written;
   }
-  // Adds what the snapshot knows; a missing file adds nothing. After an error nothing was added.
+  // Adds what the snapshot knows; a missing file adds nothing. After an error nothing was added. Before the first put.
   template <FileSystem F>
   Status load(F& files, const std::string& path) {
     Result<Snapshot> snapshot = read_snapshot(files, path);
@@ -334,18 +311,17 @@ class Manager final : public PathReferences {
   Status shut_down() { return store_.shut_down(); }
 
   [[nodiscard]] std::uint64_t accounted_bytes() const {
-    const std::uint64_t in_doubt = store_.held_bytes();
     const std::scoped_lock lock(mutex_);
-    return held_bytes_ + in_doubt;
+    return accounted_locked();
   }
   [[nodiscard]] ManagerCounts counts() const {
+    const std::scoped_lock lock(mutex_);
     ManagerCounts counts;
-    counts.accounted_bytes = accounted_bytes();
+    counts.forest = forest_.counts();
+    counts.accounted_bytes = accounted_locked();
     counts.unsettled = store_.unsettled_keys();
     counts.quarantined = store_.quarantined();
     counts.registry = store_.registry_counts();
-    const std::scoped_lock lock(mutex_);
-    counts.forest = forest_.counts();
     return counts;
   }
   [[nodiscard]] Node* find(const NodeKey& key) const {
@@ -354,7 +330,30 @@ class Manager final : public PathReferences {
   }
 
  private:
+  // What of a chunk is not ready, as seen when its put began. Nobody else makes it ready until the put has ended.
+  struct Lacking {
+    bool latent = false;
+    bool values = false;
+  };
+  // A blob that is withdrawn, and whose node is claimed, until finish_eviction.
+  struct Eviction {
+    Node* node = nullptr;
+    KeyBatch keys;
+    std::vector<std::uint64_t> value_bytes;
+    Nanos committed_at_ns = 0;
+  };
+
   static ForestOptions forest_options(const ManagerOptions& options) { return {options.hash_seed, options.listener}; }
+
+  template <class Look>
+  auto read_locked(Look&& look) const {
+    const std::scoped_lock lock(mutex_);
+    return std::forward<Look>(look)();
+  }
+
+  // The lock is held. The store's part is read under it too: what moves from here to there, or back, is in one of them
+  // at any time, or in both.
+  [[nodiscard]] std::uint64_t accounted_locked() const { return held_bytes_ + reserved_bytes_ + store_.held_bytes(); }
 
   static Status check_records(const Layout& layout, std::span<Node* const> chain, std::span<Node* const> window) {
     for (const Node* node : window) {
@@ -390,6 +389,78 @@ class Manager final : public PathReferences {
            (node.skeleton().ready ? slot_bytes(node.skeleton().nbytes) : 0);
   }
 
+  // The lock is held, and the node has a handle.
+  Status begin_eviction(Node& node, Eviction& eviction) {
+    if (Status evictable = forest_.check_evictable(node); !evictable) return evictable;
+    eviction.keys.add_chunk(node.key(), node.blob().n_layers);
+    if (store_.unsettled(eviction.keys.keys())) {
+      return make_error(Errc::unsettled, "evict_blob", "a key's outcome is open");
+    }
+    eviction.node = &node;
+    eviction.value_bytes = lengths_of(node);
+    eviction.committed_at_ns = node.blob().committed_at_ns;
+    forest_.withdraw_blob(node);
+    forest_.set_being_written(node, true);
+    return {};
+  }
+  Result<EvictReceipt> finish_eviction(const Eviction& eviction, Absorbed& absorbed) {
+    RemoveOutcome removed =
+        store_.remove({eviction.keys.keys(), eviction.value_bytes, eviction.committed_at_ns}, absorbed);
+    const std::scoped_lock lock(mutex_);
+    Node& node = *eviction.node;
+    forest_.set_being_written(node, false);
+    if (!removed.failures.empty()) {
+      evicting_.push_back(node.key());
+      Error error = make_error(Errc::remove_failed, "evict_blob",
+                               fmt::format("{} of {} values", removed.failures.size(), eviction.keys.size()));
+      error.causes = std::move(removed.failures);
+      return with_suppressed(std::move(error), absorbed);
+    }
+    const std::uint64_t freed = forget_blob(node);
+    return EvictReceipt{true, freed};
+  }
+
+  // Evicts until `bytes` are free, and takes them at that instant when `reserve` says so.
+  Result<EvictReceipt> free_up(std::uint64_t bytes, bool reserve, Absorbed& absorbed) {
+    EvictReceipt receipt;
+    std::vector<const Node*> refused;
+    // Each turn evicts a blob or rules one out. What others store meanwhile is too young to be a victim: there are no
+    // more turns than blobs.
+    while (true) {
+      Eviction eviction;
+      {
+        const std::scoped_lock lock(mutex_);
+        const std::uint64_t held = options_.capacity_bytes == 0 ? 0 : accounted_locked();
+        if (options_.capacity_bytes == 0 || has_room(held, bytes)) {
+          if (reserve) reserved_bytes_ += bytes;
+          return receipt;
+        }
+        // What can never fit is not worth a single blob.
+        Node* victim = has_room(0, bytes) ? next_victim(refused) : nullptr;
+        if (victim == nullptr) {
+          return with_suppressed(
+              make_error(Errc::out_of_room, "make_room",
+                         fmt::format("{} bytes are needed, {} of {} are held, and nothing can be evicted", bytes, held,
+                                     options_.capacity_bytes)),
+              absorbed);
+        }
+        if (Status begun = begin_eviction(*victim, eviction); !begun) {
+          refused.push_back(victim);
+          absorbed.push_back(std::move(begun.error()));
+          continue;
+        }
+      }
+      Result<EvictReceipt> evicted = finish_eviction(eviction, absorbed);
+      if (!evicted) {
+        refused.push_back(eviction.node);
+        absorbed.push_back(std::move(evicted.error()));
+        continue;
+      }
+      receipt.evicted = true;
+      receipt.freed_bytes += evicted->freed_bytes;
+    }
+  }
+
   std::uint64_t forget_blob(Node& node) {
     const std::uint64_t freed = node.blob().slot_bytes;
     forest_.forget_blob(node);
@@ -401,9 +472,9 @@ class Manager final : public PathReferences {
     return held <= options_.capacity_bytes && bytes <= options_.capacity_bytes - held;
   }
 
+  // The lock is held.
   Node* next_victim(std::span<const Node* const> refused) {
     const Nanos committed_before_ns = runtime_.clock.now_ns() - options_.victim_age_min_ns;
-    const std::scoped_lock lock(mutex_);
     return forest_.least_recent_evictable([&](const Node& node) {
       return node.blob().ready && node.blob().committed_at_ns <= committed_before_ns &&
              std::find(refused.begin(), refused.end(), &node) == refused.end();
@@ -416,32 +487,31 @@ class Manager final : public PathReferences {
     return present && !*present;
   }
 
-  // A blob that the store lost, perhaps in part: the rest of it must not stay.
-  void drop_blob(Node& node) {
+  // The lock is held, and the node has a handle.
+  void queue_blob_removal(const Node& node) {
     KeyBatch keys;
-    const std::scoped_lock lock(mutex_);
-    if (!node.blob().present) return;
     keys.add_chunk(node.key(), node.blob().n_layers);
     const std::vector<std::uint64_t> value_bytes = lengths_of(node);
     store_.queue_removal({keys.keys(), value_bytes, node.blob().committed_at_ns});
+  }
+  // A blob that the store lost, perhaps in part: the rest of it must not stay. Only the very one that was probed, and
+  // not one that an eviction has withdrawn, which lets it go by itself.
+  void drop_blob(Node& node, std::uint64_t probed) {
+    const std::scoped_lock lock(mutex_);
+    if (!node.blob().ready || node.blob_incarnation() != probed) return;
+    queue_blob_removal(node);
     forget_blob(node);
   }
-  void drop_latent(Node& node) {
+  void drop_latent(Node& node, std::uint64_t probed) {
     KeyBatch keys;
     keys.add_latent(node.key());
     const std::scoped_lock lock(mutex_);
-    if (!node.skeleton().ready) return;
+    if (!node.skeleton().ready || node.skeleton_incarnation() != probed) return;
     // A key that failed by itself looks absent too: what may still be there must not stay unknown.
     const std::uint64_t value_bytes = node.skeleton().nbytes;
     store_.queue_removal({keys.keys(), std::span(&value_bytes, 1), node.skeleton().committed_at_ns});
     held_bytes_ -= slot_bytes(value_bytes);
     forest_.withdraw_skeleton(node);
-  }
-
-  Status ensure_room(std::uint64_t slot_bytes_needed, Absorbed& absorbed) {
-    if (options_.capacity_bytes == 0 || has_room(accounted_bytes(), slot_bytes_needed)) return {};
-    if (Result<EvictReceipt> room = make_room(slot_bytes_needed, absorbed); !room) return std::move(room.error());
-    return {};
   }
 
   static IngestVerdict verdict_of(PutVerdict verdict) {
@@ -456,61 +526,77 @@ class Manager final : public PathReferences {
     return IngestVerdict::elsewhere;
   }
 
+  // A put whose slots count from before it starts until `publish(receipt)`, which is called under the lock unless the
+  // put failed or was somebody else's.
+  template <class Publish>
+  Result<PutReceipt> put_reserved(Keys keys, std::span<const DeviceTensor> tensors, std::uint64_t slots,
+                                  StreamRef stream, Absorbed& absorbed, Publish&& publish) {
+    if (Result<EvictReceipt> room = free_up(slots, true, absorbed); !room) return std::move(room.error());
+    Result<PutReceipt> put = store_.put(keys, tensors, stream, absorbed);
+    const std::scoped_lock lock(mutex_);
+    reserved_bytes_ -= slots;
+    if (put && put->verdict != PutVerdict::elsewhere && publish(*put)) held_bytes_ += slots;
+    return put;
+  }
+
   Status ingest_latent(Node& node, IngestReceipt& receipt, const Layout& layout, const DeviceTensor& latent,
                        StreamRef stream, Absorbed& absorbed) {
-    if (!layout.has_latent()) return {};
-    receipt.latent = IngestVerdict::already_ready;
-    if (node.skeleton().ready) return {};
     if (latent.bytes != layout.latent_bytes()) {
       return make_error(Errc::layout_mismatch, "ingest", "the latent's length is not the layout's");
     }
-    if (Status room = ensure_room(slot_bytes(latent.bytes), absorbed); !room) return room;
     KeyBatch keys;
     keys.add_latent(node.key());
-    Result<PutReceipt> put = store_.put(keys.keys(), std::span(&latent, 1), stream, absorbed);
+    Result<PutReceipt> put = put_reserved(
+        keys.keys(), std::span(&latent, 1), slot_bytes(latent.bytes), stream, absorbed, [&](const PutReceipt& stored) {
+          return forest_.set_skeleton_ready(node, {latent.bytes, stored.committed_ns});
+        });
     if (!put) return std::move(put.error());
     receipt.latent = verdict_of(put->verdict);
-    if (put->verdict == PutVerdict::elsewhere) return {};
-    const std::scoped_lock lock(mutex_);
-    held_bytes_ += slot_bytes(latent.bytes);
-    forest_.set_skeleton_ready(node, {latent.bytes, put->committed_ns});
     return {};
   }
 
   Status ingest_values(Node& node, IngestReceipt& receipt, const Layout& layout, std::span<const DeviceTensor> values,
                        StreamRef stream, Absorbed& absorbed) {
-    receipt.kv = IngestVerdict::already_ready;
-    if (node.blob().ready) return {};
     const std::vector<std::uint64_t> value_bytes = value_lengths(layout);
     const bool fits = std::equal(values.begin(), values.end(), value_bytes.begin(), value_bytes.end(),
                                  [](const DeviceTensor& tensor, std::uint64_t bytes) { return tensor.bytes == bytes; });
     if (!fits) return make_error(Errc::layout_mismatch, "ingest", "the values' lengths are not the layout's");
-    // An eviction that failed left a handle: what is still there must go first.
-    if (node.blob().present) drop_blob(node);
+    forget_left_handle(node);
     const std::uint64_t slots = slot_bytes_of(value_bytes);
-    if (Status room = ensure_room(slots, absorbed); !room) return room;
     KeyBatch keys;
     keys.add_chunk(node.key(), layout.n_layers);
-    Result<PutReceipt> put = store_.put(keys.keys(), values, stream, absorbed);
+    Result<PutReceipt> put = put_reserved(keys.keys(), values, slots, stream, absorbed, [&](const PutReceipt& stored) {
+      return forest_.set_blob_ready(node, {layout.blob_bytes(), slots, layout.n_layers, stored.committed_ns});
+    });
     if (!put) return std::move(put.error());
     receipt.kv = verdict_of(put->verdict);
-    if (put->verdict == PutVerdict::elsewhere) return {};
-    const std::scoped_lock lock(mutex_);
-    held_bytes_ += slots;
-    forest_.set_blob_ready(node, {layout.blob_bytes(), slots, layout.n_layers, put->committed_ns});
     return {};
   }
 
+  // An eviction that failed left a handle: what is still there must go before the chunk is stored anew.
+  void forget_left_handle(Node& node) {
+    const std::scoped_lock lock(mutex_);
+    if (!node.blob().present || node.blob().ready) return;
+    queue_blob_removal(node);
+    forget_blob(node);
+  }
+
   void retry_eviction(const NodeKey& key, Absorbed& absorbed, std::vector<Error>& errors) {
-    Node* node = find(key);
-    if (node == nullptr || !node->blob().present || node->blob().ready) return;
-    Result<EvictReceipt> evicted = evict_blob(*node, absorbed);
-    if (evicted) return;
-    if (!evicted.error().is(Errc::remove_failed)) {
+    Eviction eviction;
+    {
       const std::scoped_lock lock(mutex_);
-      evicting_.push_back(key);
+      Node* node = forest_.find(key);
+      // Gone by now, or stored anew: nothing is left of what was to be evicted.
+      if (node == nullptr || !node->blob().present || node->blob().ready) return;
+      if (Status begun = begin_eviction(*node, eviction); !begun) {
+        evicting_.push_back(key);
+        errors.push_back(std::move(begun.error()));
+        return;
+      }
     }
-    errors.push_back(std::move(evicted.error()));
+    if (Result<EvictReceipt> evicted = finish_eviction(eviction, absorbed); !evicted) {
+      errors.push_back(std::move(evicted.error()));
+    }
   }
 
   Rt& runtime_;
@@ -522,6 +608,8 @@ class Manager final : public PathReferences {
   std::map<NodeKey, Layout> layouts_;  // by root, of every world that a session has opened
   std::vector<NodeKey> evicting_;      // evictions to be tried again
   std::uint64_t held_bytes_ = 0;       // slot bytes of handles and ready latents
+  std::uint64_t reserved_bytes_ = 0;   // slot bytes of puts under way
+  bool saving_ = false;
 };
 
 }  // namespace holdfast

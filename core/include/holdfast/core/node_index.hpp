@@ -12,7 +12,8 @@ struct IndexLink {
   std::uint64_t hash = 0;
 };
 
-// Linear hashing. Does not own its members; equality is the caller's, over the links of `bucket_of`.
+// Linear hashing. Does not own its members; equality is the caller's, over the links of `bucket_of`. Not thread-safe by
+// itself: the lock of its members' owner guards it.
 class NodeIndex {
  public:
   NodeIndex();

@@ -24,8 +24,12 @@
 
 namespace holdfast {
 
-// Models PathTierStore. One operation at a time: they share the staging memory. `runtime` and `tensors` outlive it, and
-// so does `staging`, which is the caller's host memory and at least as long as the longest value.
+// Models PathTierStore. `runtime` and `tensors` outlive it, and so does `staging`, which is the caller's host memory
+// and at least as long as the longest value.
+//
+// Two locks. The turn is for who uses the staging memory, one operation at a time, and is held across its calls: nobody
+// else could do anything with that memory. The book's guards what others ask about, is held across no call, and no
+// question waits for a turn. Turn before book.
 template <Runtime Rt, TensorTierStore Store>
 class OwnedSnapshots {
  public:
@@ -34,18 +38,18 @@ class OwnedSnapshots {
         store_(tensors),
         staging_(staging),
         registry_(runtime.cuda, runtime.sync, RegistryOptions{}),
-        mutex_(runtime.sync),
-        leftovers_(runtime.sync) {}
+        turn_(runtime.sync),
+        book_(runtime.sync) {}
 
   Status warm_up(Absorbed& absorbed) {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock turn(turn_);
     return ready_staging(absorbed);
   }
 
   Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, StreamRef stream, Absorbed& absorbed) {
     if (Status valid = validate_tensors(runtime_.cuda, tensors); !valid) return std::move(valid.error());
     if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock turn(turn_);
     Error failure = make_error(Errc::put_failed, "put", fmt::format("{} keys", keys.size()));
     if (Status ready = ready_staging(absorbed); !ready)
       return fail(std::move(failure), std::move(ready.error()), absorbed);
@@ -58,13 +62,13 @@ class OwnedSnapshots {
     for (std::size_t i = 0; i < keys.size(); ++i) {
       Status stored = store_.put_tensor(keys[i], std::move(snapshots[i]));
       if (stored) {
-        leftovers_.with([&](Leftovers& left) { left.forget(keys[i]); });
+        book_.with([&](Book& book) { book.forget(keys[i]); });
         continue;
       }
       for (std::size_t j = 0; j < i; ++j) {
         if (Status removed = store_.remove_tensor(keys[j]); !removed) {
           failure.suppressed.push_back(std::move(removed.error()));
-          leftovers_.with([&](Leftovers& left) { left.add(keys[j], tensors[j].bytes); });
+          book_.with([&](Book& book) { book.add(keys[j], tensors[j].bytes); });
         }
       }
       return fail(std::move(failure), std::move(stored.error()), absorbed);
@@ -73,7 +77,7 @@ class OwnedSnapshots {
   }
 
   ReadOutcome restore(const ReadRequest& request, StreamRef stream, Absorbed& absorbed) {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock turn(turn_);
     bool touched = false;
     Status restored = validate_tensors(runtime_.cuda, request.tensors);
     if (restored) restored = ready_staging(absorbed);
@@ -117,26 +121,18 @@ class OwnedSnapshots {
     return outcome;
   }
 
-  // Nothing here is ever in doubt: what is queued goes at once, or else with the next pump.
+  // Gone with the next pump, or when its key is stored anew.
   void queue_removal(const RemoveRequest& request) {
-    for (std::size_t i = 0; i < request.keys.size(); ++i) {
-      Status removed = store_.remove_tensor(request.keys[i]);
-      if (removed) continue;
-      leftovers_.with([&](Leftovers& left) {
-        left.add(request.keys[i], request.value_bytes[i]);
-        left.untold.push_back(std::move(removed.error()));
-      });
-    }
+    book_.with([&](Book& book) {
+      for (std::size_t i = 0; i < request.keys.size(); ++i) book.add(request.keys[i], request.value_bytes[i]);
+    });
   }
 
   std::uint32_t pump(std::size_t removals_max, std::vector<Error>& errors) {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock turn(turn_);
     std::vector<std::string> keys;
-    leftovers_.with([&](Leftovers& left) {
-      errors.insert(errors.end(), std::make_move_iterator(left.untold.begin()),
-                    std::make_move_iterator(left.untold.end()));
-      left.untold.clear();
-      for (auto at = left.bytes.begin(); at != left.bytes.end() && keys.size() < removals_max; ++at) {
+    book_.with([&](Book& book) {
+      for (auto at = book.bytes.begin(); at != book.bytes.end() && keys.size() < removals_max; ++at) {
         keys.push_back(at->first);
       }
     });
@@ -146,28 +142,25 @@ class OwnedSnapshots {
         errors.push_back(std::move(removed.error()));
         continue;
       }
-      leftovers_.with([&](Leftovers& left) { left.forget(key); });
+      book_.with([&](Book& book) { book.forget(key); });
       ++settled;
     }
-    if (in_flight_) {
-      if (Status waited = in_flight_->wait(); !waited) errors.push_back(std::move(waited.error()));
-    }
+    if (Status waited = wait_for_copies(); !waited) errors.push_back(std::move(waited.error()));
     return settled;
   }
 
   void device_torn_down(std::vector<Error>& /*errors*/) {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock turn(turn_);
     if (in_flight_) in_flight_->torn_down();
+    note_copies();
     registry_.forget_all();
     registered_ = false;
   }
 
   Status shut_down() {
-    const std::scoped_lock lock(mutex_);
-    if (in_flight_) {
-      if (Status waited = in_flight_->wait(); !waited) {
-        return make_error(Errc::quarantined, "shut_down", "a copy may still be in flight", std::move(waited.error()));
-      }
+    const std::scoped_lock turn(turn_);
+    if (Status waited = wait_for_copies(); !waited) {
+      return make_error(Errc::quarantined, "shut_down", "a copy may still be in flight", std::move(waited.error()));
     }
     if (!registered_) return {};
     Status unregistered = registry_.unregister_own(staging_.base);
@@ -176,42 +169,55 @@ class OwnedSnapshots {
   }
 
   [[nodiscard]] bool unsettled(Keys keys) const {
-    return leftovers_.with([&](const Leftovers& left) {
-      return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) { return left.bytes.contains(key); });
+    return book_.with([&](const Book& book) {
+      return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) { return book.bytes.contains(key); });
     });
   }
   [[nodiscard]] std::uint64_t unsettled_keys() const {
-    return leftovers_.with([](const Leftovers& left) { return left.bytes.size(); });
+    return book_.with([](const Book& book) { return book.bytes.size(); });
   }
-  [[nodiscard]] std::uint64_t quarantined() const { return in_flight_ && in_flight_->may_be_in_flight() ? 1 : 0; }
+  [[nodiscard]] std::uint64_t quarantined() const {
+    return book_.with([](const Book& book) { return book.copies_in_flight ? std::uint64_t{1} : 0; });
+  }
   [[nodiscard]] std::uint64_t held_bytes() const {
-    return leftovers_.with([](const Leftovers& left) {
+    return book_.with([](const Book& book) {
       std::uint64_t sum = 0;
-      for (const auto& [key, bytes] : left.bytes) sum += slot_bytes(bytes);
+      for (const auto& [key, bytes] : book.bytes) sum += slot_bytes(bytes);
       return sum;
     });
   }
   [[nodiscard]] RegistryCounts registry_counts() const { return registry_.counts(); }
 
  private:
-  // Values that have to go, and whose removal failed. Storing one anew makes it a value again.
-  struct Leftovers {
-    std::map<std::string, std::uint64_t, std::less<>> bytes;  // by key
-    std::vector<Error> untold;
+  struct Book {
+    std::map<std::string, std::uint64_t, std::less<>> bytes;  // of values that have to go, by key
+    bool copies_in_flight = false;                            // in the staging memory, as far as anybody can know
 
+    // Storing one anew makes it a value again.
     void add(std::string_view key, std::uint64_t value_bytes) { bytes.insert_or_assign(std::string(key), value_bytes); }
     void forget(std::string_view key) {
       if (const auto at = bytes.find(key); at != bytes.end()) bytes.erase(at);
     }
   };
 
+  // From here on the turn is held.
+
+  Status wait_for_copies() {
+    if (!in_flight_) return {};
+    Status waited = in_flight_->wait();
+    note_copies();
+    return waited;
+  }
+  void note_copies() {
+    const bool in_flight = in_flight_ && in_flight_->may_be_in_flight();
+    book_.with([&](Book& book) { book.copies_in_flight = in_flight; });
+  }
+
   // Registered, and no copy of an earlier operation in it any more.
   Status ready_staging(Absorbed& /*absorbed*/) {
-    if (in_flight_) {
-      if (Status waited = in_flight_->wait(); !waited) {
-        return make_error(Errc::quarantined, "ready_staging", "a copy may still be in flight in the staging memory",
-                          std::move(waited.error()));
-      }
+    if (Status waited = wait_for_copies(); !waited) {
+      return make_error(Errc::quarantined, "ready_staging", "a copy may still be in flight in the staging memory",
+                        std::move(waited.error()));
     }
     if (registered_) return {};
     Status registered = registry_.register_own(staging_);
@@ -228,6 +234,7 @@ class OwnedSnapshots {
     if (!waited) {
       if (Status again = in_flight_->wait(); !again) waited.error().suppressed.push_back(std::move(again.error()));
     }
+    note_copies();
     if (submitted) return waited;
     if (!waited) submitted.error().suppressed.push_back(std::move(waited.error()));
     return submitted;
@@ -297,11 +304,11 @@ class OwnedSnapshots {
   Store& store_;
   const HostRange staging_;
   SegmentRegistry<typename Rt::Cuda, typename Rt::SyncType> registry_;
-  mutable typename Rt::SyncType::Mutex mutex_;
-  // Guarded by mutex_:
+  typename Rt::SyncType::Mutex turn_;
+  // Used by whoever has the turn:
   bool registered_ = false;
   std::optional<BatchInFlight<Rt>> in_flight_;
-  Guarded<Leftovers, typename Rt::SyncType> leftovers_;
+  Guarded<Book, typename Rt::SyncType> book_;
 };
 
 }  // namespace holdfast

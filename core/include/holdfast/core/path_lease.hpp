@@ -9,14 +9,15 @@
 
 namespace holdfast {
 
-// Whoever takes references gives them back, under its own lock.
+// Whoever takes references gives them back, under its own lock, which the caller does not hold.
 class PathReferences {
  public:
   virtual ~PathReferences() = default;
   virtual void release_references(std::span<Node* const> nodes) = 0;
 };
 
-// Move-only; lets go of its references on every path. The holder outlives it.
+// Move-only; lets go of its references on every path. The holder outlives it. Used by one thread at a time, and of its
+// nodes only what is fixed is read without the holder's lock.
 class PathLease {
  public:
   PathLease() = default;

@@ -39,10 +39,11 @@ class PlanContext {
 
   // The owner's live segments, registered. Failures after which it went on are moved to `absorbed`.
   Result<std::vector<Segment>> live_segments(std::vector<Error>& absorbed) {
+    const std::uint64_t look = registry.begin_look();
     Result<std::vector<Segment>> segments = runtime.fluxon.wait_local_segments_ready();
     if (!segments) return segments;
     if (Status sound = check_segments(*segments); !sound) return std::move(sound.error());
-    if (Status ensured = registry.ensure(*segments, absorbed); !ensured) return std::move(ensured.error());
+    if (Status ensured = registry.ensure(look, *segments, absorbed); !ensured) return std::move(ensured.error());
     return segments;
   }
 

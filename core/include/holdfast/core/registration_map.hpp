@@ -39,6 +39,7 @@ struct RegisteredSegment {
 
 [[nodiscard]] bool overlap(const HostRange& a, const HostRange& b);
 
+// Not thread-safe by itself: its owner holds a lock.
 class RegistrationMap {
  public:
   void add_piece(const RegisteredPiece& piece) { pieces_.push_back(piece); }

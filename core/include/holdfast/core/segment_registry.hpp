@@ -11,6 +11,7 @@
 
 #include "holdfast/core/check.hpp"
 #include "holdfast/core/cuda_runtime.hpp"
+#include "holdfast/core/guarded.hpp"
 #include "holdfast/core/registration_map.hpp"
 #include "holdfast/core/sync.hpp"
 
@@ -27,22 +28,41 @@ struct RegistryCounts {
 };
 
 // Thread-safe. `cuda` and `sync` outlive it. It unregisters nothing by itself when destroyed: see unregister_all.
+//
+// Two locks. The book's guards everything that is known here, and is held across no call. The turn is for whoever
+// changes registrations, one at a time, and is held across their calls, which can take seconds; it guards no data, and
+// who takes it needs what the one before it is registering. Translating, looking, using and counting never wait for it,
+// and nor does an ensure() with nothing to do. Turn before book.
 template <CudaRuntime Cuda, Sync S>
 class SegmentRegistry {
  public:
-  SegmentRegistry(Cuda& cuda, S& sync, const RegistryOptions& options) : cuda_(cuda), options_(options), mutex_(sync) {
+  SegmentRegistry(Cuda& cuda, S& sync, const RegistryOptions& options)
+      : cuda_(cuda), options_(options), turn_(sync), book_(sync) {
     check(options_.piece_bytes > 0, "registration pieces of no bytes");
   }
 
-  // Makes `live` the segments that copies may use: retires the others, unregisters what nobody uses any more, and
-  // registers what is new. Failures after which it went on are moved to `absorbed`. After an error the segment is not
-  // registered at all: its pieces were rolled back.
-  Status ensure(std::span<const Segment> live, std::vector<Error>& absorbed) {
-    const std::scoped_lock lock(mutex_);
-    retire_others(live);
+  // Taken before the owner is asked for its segments: tells which of two answers is the newer one.
+  [[nodiscard]] std::uint64_t begin_look() {
+    return book_.with([](Book& book) { return ++book.looks; });
+  }
+
+  // Makes `live`, the answer to `look`, the segments that copies may use: retires the others, unregisters what nobody
+  // uses any more, and registers what is new. Failures after which it went on are moved to `absorbed`. After an error
+  // the segment is not registered at all: its pieces were rolled back. StaleGeneration, and nothing changed, for other
+  // segments than those of a newer look.
+  Status ensure(std::uint64_t look, std::span<const Segment> live, std::vector<Error>& absorbed) {
+    if (book_.with([&](Book& book) { return book.settles(look, live); })) return {};
+    const std::scoped_lock turn(turn_);
+    const bool newest = book_.with([&](Book& book) {
+      if (look < book.newest_look && !book.knows_exactly(live)) return false;
+      book.newest_look = std::max(book.newest_look, look);
+      book.retire_others(live);
+      return true;
+    });
+    if (!newest) return make_error(Errc::stale_generation, "ensure", "another session has seen newer segments");
     unregister_retired(absorbed);
     for (const Segment& segment : live) {
-      if (map_.find(segment) != nullptr) continue;
+      if (book_.with([&](const Book& book) { return book.map.find(segment) != nullptr; })) continue;
       if (Status registered = register_segment(segment, absorbed); !registered) return registered;
     }
     return {};
@@ -50,24 +70,24 @@ class SegmentRegistry {
 
   // Memory of our own, beside the segments: registered read-write under generation 0.
   Status register_own(const HostRange& range) {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock turn(turn_);
     if (Status registered = cuda_.host_register(range.base, range.bytes, HostAccess::read_write); !registered) {
       return make_error(Errc::registration_failed, "register_own", "staging memory", std::move(registered.error()));
     }
-    map_.add_piece({range, 0, true, true});
+    book_.with([&](Book& book) { book.map.add_piece({range, 0, true, true}); });
     return {};
   }
   Status unregister_own(std::uintptr_t base) {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock turn(turn_);
     Status done = cuda_.host_unregister(base);
-    if (done) map_.erase_piece(base);
+    if (done) book_.with([&](Book& book) { book.map.erase_piece(base); });
     return done;
   }
 
   // Unregisters everything that is ours and that nobody uses. The first failure, the others suppressed in it.
   Status unregister_all() {
-    const std::scoped_lock lock(mutex_);
-    retire_others({});
+    const std::scoped_lock turn(turn_);
+    book_.with([](Book& book) { book.retire_others({}); });
     std::vector<Error> failures;
     unregister_retired(failures);
     if (failures.empty()) return {};
@@ -79,70 +99,120 @@ class SegmentRegistry {
 
   // The device context is gone, and every registration with it.
   void forget_all() {
-    const std::scoped_lock lock(mutex_);
-    map_ = {};
+    const std::scoped_lock turn(turn_);
+    book_.with([](Book& book) { book.map = {}; });
   }
 
   // Replaces each range's base by the address at which a copy may reach it. NotRegistered or StaleGeneration, and
   // nothing replaced for the ranges from there on.
   [[nodiscard]] Status translate(std::span<HostRange> ranges) const {
-    const std::scoped_lock lock(mutex_);
-    for (HostRange& range : ranges) {
-      Result<std::uintptr_t> at = map_.translate(range);
-      if (!at) return std::move(at.error());
-      range.base = *at;
-    }
-    return {};
+    return book_.with([&](const Book& book) -> Status {
+      for (HostRange& range : ranges) {
+        Result<std::uintptr_t> at = book.map.translate(range);
+        if (!at) return std::move(at.error());
+        range.base = *at;
+      }
+      return {};
+    });
   }
 
   [[nodiscard]] bool is_live(std::uint64_t generation) const {
-    const std::scoped_lock lock(mutex_);
-    return map_.is_live(generation);
+    return book_.with([&](const Book& book) { return book.map.is_live(generation); });
   }
 
   // While a generation is used, a copy may be in flight to or from it, and nothing of it is unregistered.
-  void begin_use(std::uint64_t generation) {
-    const std::scoped_lock lock(mutex_);
-    ++uses_[generation];
+  // StaleGeneration, and no use, when it was retired since its addresses were translated.
+  [[nodiscard]] Status begin_use(std::uint64_t generation) {
+    return book_.with([&](Book& book) -> Status {
+      const auto pieces = book.map.pieces();
+      const bool live = std::any_of(pieces.begin(), pieces.end(), [&](const RegisteredPiece& piece) {
+        return piece.live && piece.generation == generation;
+      });
+      if (!live) return make_error(Errc::stale_generation, "begin_use", "nothing of this generation is registered");
+      ++book.uses[generation];
+      return {};
+    });
   }
   void end_use(std::uint64_t generation) {
-    const std::scoped_lock lock(mutex_);
-    const auto use = uses_.find(generation);
-    check(use != uses_.end(), "end_use without begin_use");
-    if (--use->second == 0) uses_.erase(use);
+    book_.with([&](Book& book) {
+      const auto use = book.uses.find(generation);
+      check(use != book.uses.end(), "end_use without begin_use");
+      if (--use->second == 0) book.uses.erase(use);
+    });
   }
 
   [[nodiscard]] RegistryCounts counts() const {
-    const std::scoped_lock lock(mutex_);
-    RegistryCounts counts = counts_;
-    counts.registered_pieces = map_.pieces().size();
-    return counts;
+    return book_.with([](const Book& book) {
+      RegistryCounts counts = book.counts;
+      counts.registered_pieces = book.map.pieces().size();
+      return counts;
+    });
   }
 
  private:
-  void retire_others(std::span<const Segment> live) {
-    std::vector<Segment> gone;
-    for (const RegisteredSegment& known : map_.segments()) {
-      const bool stays = std::any_of(live.begin(), live.end(),
-                                     [&](const Segment& segment) { return same_registration(segment, known.segment); });
-      if (!stays) gone.push_back(known.segment);
+  struct Book {
+    RegistrationMap map;
+    std::map<std::uint64_t, std::uint64_t> uses;  // by generation
+    RegistryCounts counts;
+    std::uint64_t looks = 0;
+    std::uint64_t newest_look = 0;  // of those that ensure() has been given
+
+    [[nodiscard]] bool may_unregister(const RegisteredPiece& piece) const {
+      return !piece.live && piece.ours && !uses.contains(piece.generation);
     }
-    for (const Segment& segment : gone) map_.retire(segment);
-  }
+    [[nodiscard]] bool knows_exactly(std::span<const Segment> live) const {
+      return map.segments().size() == live.size() && std::all_of(live.begin(), live.end(), [&](const Segment& segment) {
+               return map.find(segment) != nullptr;
+             });
+    }
+    // True when this answer leaves nothing to do.
+    [[nodiscard]] bool settles(std::uint64_t look, std::span<const Segment> live) {
+      const auto pieces = map.pieces();
+      if (!knows_exactly(live) || std::any_of(pieces.begin(), pieces.end(),
+                                              [&](const RegisteredPiece& piece) { return may_unregister(piece); })) {
+        return false;
+      }
+      newest_look = std::max(newest_look, look);
+      return true;
+    }
+    void retire_others(std::span<const Segment> live) {
+      std::vector<Segment> gone;
+      for (const RegisteredSegment& known : map.segments()) {
+        const bool stays = std::any_of(live.begin(), live.end(), [&](const Segment& segment) {
+          return same_registration(segment, known.segment);
+        });
+        if (!stays) gone.push_back(known.segment);
+      }
+      for (const Segment& segment : gone) map.retire(segment);
+    }
+    // A retired piece of ours, or one that a copy may still use: registering there anew, or unregistering that, would
+    // let go what the copy touches.
+    [[nodiscard]] bool holds_older_mapping(const HostRange& range) const {
+      return std::any_of(map.pieces().begin(), map.pieces().end(), [&](const RegisteredPiece& piece) {
+        return !piece.live && (piece.ours || uses.contains(piece.generation)) && overlap(piece.range, range);
+      });
+    }
+  };
+
+  // From here on the turn is held.
 
   // A piece whose unregistration fails stays retired and is tried again the next time. Somebody else's piece stays too,
-  // as a mark: what is registered there was registered for an older mapping.
+  // as a mark: what is registered there was registered for an older mapping. No use of a retired piece begins, so that
+  // what nobody uses stays unused during the call.
   void unregister_retired(std::vector<Error>& failures) {
-    std::vector<RegisteredPiece> retired;
-    for (const RegisteredPiece& piece : map_.pieces()) {
-      if (!piece.live && piece.ours && !uses_.contains(piece.generation)) retired.push_back(piece);
-    }
+    const std::vector<RegisteredPiece> retired = book_.with([](const Book& book) {
+      std::vector<RegisteredPiece> pieces;
+      for (const RegisteredPiece& piece : book.map.pieces()) {
+        if (book.may_unregister(piece)) pieces.push_back(piece);
+      }
+      return pieces;
+    });
     for (const RegisteredPiece& piece : retired) {
       if (Status done = cuda_.host_unregister(piece.range.base); !done) {
         failures.push_back(std::move(done.error()));
         continue;
       }
-      map_.erase_retired(piece.range);
+      book_.with([&](Book& book) { book.map.erase_retired(piece.range); });
     }
   }
 
@@ -157,11 +227,11 @@ class SegmentRegistry {
       Status read = register_mapping({segment.read_ptr, segment.len}, segment.generation, true, absorbed);
       read_registered = read.has_value();
       if (!read) {
-        ++counts_.translated_mappings;
+        book_.with([](Book& book) { ++book.counts.translated_mappings; });
         absorbed.push_back(std::move(read.error()));
       }
     }
-    map_.add_segment({segment, read_registered});
+    book_.with([&](Book& book) { book.map.add_segment({segment, read_registered}); });
     return {};
   }
 
@@ -170,7 +240,7 @@ class SegmentRegistry {
     HostAccess access = HostAccess::read_write;
     std::vector<RegisteredPiece> done;
     for (const HostRange& piece : cut_into_pieces(range, options_.piece_bytes)) {
-      if (older_mapping_held(piece)) {
+      if (book_.with([&](const Book& book) { return book.holds_older_mapping(piece); })) {
         return roll_back(done, make_error(Errc::registration_failed, "register_mapping",
                                           "an older mapping at this address cannot be let go yet"));
       }
@@ -179,7 +249,7 @@ class SegmentRegistry {
           (is_cuda(registered.error(), CudaErrc::invalid_value) ||
            is_cuda(registered.error(), CudaErrc::not_supported))) {
         access = HostAccess::read_only;
-        ++counts_.read_only_fallbacks;
+        book_.with([](Book& book) { ++book.counts.read_only_fallbacks; });
         absorbed.push_back(std::move(registered.error()));
         registered = cuda_.host_register(piece.base, piece.bytes, access);
       }
@@ -191,24 +261,18 @@ class SegmentRegistry {
         registered = {};
       }
       if (!registered) return roll_back(done, std::move(registered.error()));
-      map_.erase_retired(piece);
       done.push_back({piece, generation, true, ours});
-      map_.add_piece(done.back());
+      book_.with([&](Book& book) {
+        book.map.erase_retired(piece);
+        book.map.add_piece(done.back());
+      });
     }
     return {};
   }
 
-  // A retired piece of ours, or one that a copy may still use: registering there anew, or unregistering that, would let
-  // go what the copy touches.
-  [[nodiscard]] bool older_mapping_held(const HostRange& range) const {
-    return std::any_of(map_.pieces().begin(), map_.pieces().end(), [&](const RegisteredPiece& piece) {
-      return !piece.live && (piece.ours || uses_.contains(piece.generation)) && overlap(piece.range, range);
-    });
-  }
-
   // "Already registered" may mean a part only, or an older mapping at the same address.
   bool proven_registered(const HostRange& piece, Error& why_not) {
-    if (map_.retired_overlaps(piece)) return false;
+    if (book_.with([&](const Book& book) { return book.map.retired_overlaps(piece); })) return false;
     for (const std::uintptr_t end : {piece.base, piece.base + piece.bytes - 1}) {
       Result<PointerAttributes> attributes = cuda_.pointer_attributes(end);
       if (!attributes) {
@@ -222,11 +286,11 @@ class SegmentRegistry {
 
   Error roll_back(const std::vector<RegisteredPiece>& done, Error error) {
     for (const RegisteredPiece& piece : done) {
-      map_.erase_piece(piece.range.base);
+      book_.with([&](Book& book) { book.map.erase_piece(piece.range.base); });
       if (!piece.ours) continue;
       if (Status undone = cuda_.host_unregister(piece.range.base); !undone) {
         error.suppressed.push_back(std::move(undone.error()));
-        map_.add_piece({piece.range, piece.generation, false, true});
+        book_.with([&](Book& book) { book.map.add_piece({piece.range, piece.generation, false, true}); });
       }
     }
     return error;
@@ -234,11 +298,8 @@ class SegmentRegistry {
 
   Cuda& cuda_;
   const RegistryOptions options_;
-  mutable typename S::Mutex mutex_;
-  // Guarded by mutex_:
-  RegistrationMap map_;
-  std::map<std::uint64_t, std::uint64_t> uses_;  // by generation
-  RegistryCounts counts_;
+  typename S::Mutex turn_;
+  Guarded<Book, S> book_;
 };
 
 }  // namespace holdfast

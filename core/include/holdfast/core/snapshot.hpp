@@ -3,6 +3,8 @@
 // A snapshot is lines of canonical JSON: a header (schema, version, counts, length and XXH3 checksum of the rest), then
 // one line a world, each followed by one line a node, parents first. A value's locator follows from its node's key.
 // Nodes with nothing ready in their subtree are left out.
+//
+// Taking a snapshot and restoring one need the forest's lock; encoding, decoding and files need none.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +49,11 @@ struct Snapshot {
   std::vector<SnapshotWorld> worlds;
 };
 
-[[nodiscard]] std::string encode_snapshot(const Forest& forest);
+// A copy of what is ready and of the way to it, so that whoever encodes it keeps nobody from the forest. Says nothing
+// of when a value was committed.
+[[nodiscard]] Snapshot take_snapshot(const Forest& forest);
+
+[[nodiscard]] std::string encode_snapshot(const Snapshot& snapshot);
 
 // BadSnapshot, with line, place and reason, for whatever encode_snapshot could not have written.
 [[nodiscard]] Result<Snapshot> decode_snapshot(std::string_view bytes, const SnapshotLimits& limits = {});

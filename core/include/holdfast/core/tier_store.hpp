@@ -81,6 +81,7 @@ concept PathTierStore =
       { store.probe(keys, absorbed) } -> std::same_as<Result<bool>>;
       { store.remove(removal, absorbed) } -> std::same_as<RemoveOutcome>;
       // Values that a reader found incomplete, or that a writer of an earlier incarnation may have left: removed later.
+      // Makes no call that can wait.
       store.queue_removal(removal);
     };
 

@@ -1,5 +1,6 @@
 // The forest of chunks: one trie per world, what is known of each chunk's values in the store, and the order of
-// eviction. Not thread-safe by itself: its owner holds a lock.
+// eviction. Not thread-safe by itself: its owner holds one lock for every call, and for everything read of a node or a
+// namespace but what is said there to be fixed.
 //
 // Invariants
 //  - A node's key is node_key(parent's key, action); no two nodes of a forest have the same key.
@@ -68,7 +69,8 @@ struct NodeKeyLink : IndexLink {};
 struct NodeActionLink : IndexLink {};
 
 // A chunk, or (at depth -1) the virtual root of a world. Owned by its forest and stable in memory until its namespace
-// is dropped; changed only through the forest.
+// is dropped; changed only through the forest. Fixed from the moment the node is in the forest, and to be read without
+// its lock: key, action, parent, depth, world.
 class Node : private EvictionLink, private NodeActionLink, private NodeKeyLink {
  public:
   Node() = default;
@@ -89,6 +91,9 @@ class Node : private EvictionLink, private NodeActionLink, private NodeKeyLink {
 
   [[nodiscard]] const BlobState& blob() const { return blob_; }
   [[nodiscard]] const SkeletonState& skeleton() const { return skeleton_; }
+  // Another number each time it becomes ready, 0 before: what was seen of one says nothing of the next under its key.
+  [[nodiscard]] std::uint64_t blob_incarnation() const { return blob_incarnation_; }
+  [[nodiscard]] std::uint64_t skeleton_incarnation() const { return skeleton_incarnation_; }
   [[nodiscard]] std::uint32_t ref_count() const { return ref_count_; }
   [[nodiscard]] bool being_written() const { return being_written_; }
   [[nodiscard]] bool pinned() const;
@@ -112,10 +117,12 @@ class Node : private EvictionLink, private NodeActionLink, private NodeKeyLink {
   Node* last_child_ = nullptr;
   std::uint64_t number_ = 0;  // never used twice in a forest
   SkeletonState skeleton_;
+  std::uint64_t blob_incarnation_ = 0;
+  std::uint64_t skeleton_incarnation_ = 0;
   NodeKey key_;
 };
 
-// A world: everything below one root hash.
+// A world: everything below one root hash. Its root is fixed, as a node's key is.
 class Namespace {
  public:
   [[nodiscard]] const NodeKey& root_key() const { return root_->key(); }
@@ -138,7 +145,7 @@ class Namespace {
   EvictionList pinned_;                        // pinned nodes that could be evicted otherwise
 };
 
-// Told of every change of a ready flag, under the forest's lock. It must not call the forest.
+// Told of every change of a ready flag, under the forest's lock. It must neither call the forest nor wait.
 // A flag restored from a snapshot is told too, with `confirmed` false; confirming it later is not a change.
 class TrieListener {
  public:
@@ -253,6 +260,7 @@ class Forest {
   ForestCounts counts_;
   std::uint64_t clock_ = 0;
   std::uint64_t next_number_ = 1;
+  std::uint64_t next_incarnation_ = 1;
   mutable std::uint64_t visits_ = 0;
 };
 

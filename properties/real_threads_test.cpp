@@ -1,0 +1,349 @@
+// Several sessions on threads of their own, one manager, shared worlds: what each session sees equals what one thread
+// computes alone, and when all are done nothing is left over. Meant for ThreadSanitizer as well.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+
+#include "holdfast/core/hash.hpp"
+#include "locked_backends.hpp"
+#include "session_fixture.hpp"
+
+namespace holdfast::real_threads {
+namespace {
+
+using ThreadsRuntime = RuntimeOf<FluxonBackend, CudaBackend, LockedClock, StdSync>;
+using Path = std::vector<std::string>;
+
+constexpr std::uint32_t kThreads = 4;
+constexpr std::uint32_t kDepthMax = 5;
+constexpr std::uint32_t kOperations = 60;  // of each thread
+constexpr std::uint64_t kNodeSlots = 5 * 4096;
+constexpr std::uint64_t kStagingBytes = 512;
+
+// What a cold run of one thread computes, for every path there is.
+struct Cold {
+  std::map<std::string, std::string> ring;     // by history: all that the ring holds
+  std::map<std::string, std::string> latents;  // by history: of its last chunk
+};
+
+WorldSpec spec_of(const std::string& world, const RingGeometry& ring) {
+  WorldSpec spec;
+  spec.layout.n_layers = 2;
+  spec.layout.kv_shape = {48};
+  spec.layout.kv_dtype = "uint8";
+  spec.layout.latent_shape = {64};
+  spec.layout.latent_dtype = "uint8";
+  spec.layout.chunk_size = ring.frames_per_chunk;
+  spec.layout.frame_tokens = ring.frame_tokens;
+  spec.ring = ring;
+  spec.root = root_hash({world, "prompt", config_hash({"{}", "weights"})});
+  return spec;
+}
+
+// The worlds that every thread may open: one whose ring rolls, and one whose ring holds everything.
+const std::vector<std::string> kWorldNames{"rolling", "whole"};
+WorldSpec world_spec(std::size_t world) {
+  return spec_of(kWorldNames[world], world == 0 ? RingGeometry{1, 2, 3, 1, false} : RingGeometry{1, 2, 16, 0, true});
+}
+
+std::string bytes_of(const DeviceTensor& tensor) {
+  return {reinterpret_cast<const char*>(tensor.data), static_cast<std::size_t>(tensor.bytes)};
+}
+
+// Every access of the engine to its memory is a kernel in the order of its stream, under the world's mutex.
+class ThreadEngine final : public TestEngine {
+ public:
+  ThreadEngine(LockedWorld& world, StreamRef stream, const WorldSpec& spec)
+      : TestEngine(world.device, stream, spec), world_(world), stream_(stream) {}
+
+  Result<std::vector<DeviceTensor>> latent_targets(std::uint32_t chunks) override {
+    return world_.with([&] { return TestEngine::latent_targets(chunks); });
+  }
+  void compute(const std::string& history) {
+    in_stream_order([&] { generate(history); });
+  }
+  std::string ring_now() {
+    std::string all;
+    in_stream_order([&] { all = contents(); });
+    return all;
+  }
+  std::vector<std::string> latents_now() {
+    std::vector<std::string> all;
+    in_stream_order([&] {
+      for (const DeviceTensor& target : targets()) all.push_back(bytes_of(target));
+    });
+    return all;
+  }
+  std::string finalized_now() {
+    std::string bytes;
+    in_stream_order([&] { bytes = bytes_of(finalized_latent()); });
+    return bytes;
+  }
+
+ private:
+  template <class Kernel>
+  void in_stream_order(Kernel&& kernel) {
+    fakes::CopyChoice at_once;
+    at_once.moment = fakes::CopyMoment::at_submission;
+    world_.with([&] { ASSERT_TRUE(world_.device.launch(stream_, kernel, at_once).has_value()); });
+  }
+
+  LockedWorld& world_;
+  StreamRef stream_;
+};
+
+// A small generator of its own for each thread.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : state_(seed * 0x9e37'79b9'7f4a'7c15 + 1) {}
+  std::uint64_t below(std::uint64_t limit) {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return (state_ >> 11) % limit;
+  }
+  Path path() {
+    Path actions;
+    for (std::uint64_t length = 1 + below(kDepthMax); actions.size() < length;) {
+      actions.push_back(std::string(1, static_cast<char>('a' + below(2))));
+    }
+    return actions;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// How a store of this kind is made, and what it holds.
+template <class Store>
+struct StoreOf;
+template <>
+struct StoreOf<PlanTierStore<ThreadsRuntime>> {
+  using ManagerType = Manager<ThreadsRuntime, PlanTierStore<ThreadsRuntime>>;
+  StoreOf(LockedWorld& world, ThreadsRuntime& runtime, StdSync& /*sync*/, const ManagerOptions& options)
+      : world_(world), store_(runtime, plan_options()), manager(runtime, store_, options) {}
+  static PlanOptions plan_options() {
+    PlanOptions plan;
+    plan.registry.piece_bytes = kTestGrantBytes;
+    return plan;
+  }
+  [[nodiscard]] std::uint64_t held_bytes() { return world_.owner.held_bytes(); }
+  // The owner drops a value by itself.
+  void lose(Dice& dice) {
+    world_.with([&] {
+      const std::vector<std::string> keys = world_.owner.evictable_keys();
+      if (!keys.empty()) static_cast<void>(world_.owner.evict(keys[dice.below(keys.size())]));
+    });
+  }
+
+ private:
+  LockedWorld& world_;
+  PlanTierStore<ThreadsRuntime> store_;
+
+ public:
+  ManagerType manager;
+};
+template <>
+struct StoreOf<MemoryTierStore<StdSync>> {
+  using ManagerType = Manager<ThreadsRuntime, MemoryTierStore<StdSync>>;
+  StoreOf(LockedWorld& world, ThreadsRuntime& runtime, StdSync& sync, const ManagerOptions& options)
+      : store_(sync), manager(runtime, store_, {world.arena.map_private(kStagingBytes), kStagingBytes}, options) {}
+  [[nodiscard]] std::uint64_t held_bytes() { return store_.size() * kSlotAlignment; }
+  void lose(Dice& /*dice*/) {}
+
+ private:
+  MemoryTierStore<StdSync> store_;
+
+ public:
+  ManagerType manager;
+};
+
+template <class Store>
+class RealThreadsTest : public testing::Test {
+ protected:
+  using ManagerType = typename StoreOf<Store>::ManagerType;
+  using Binding = SessionBinding<ManagerType>;
+
+  RealThreadsTest() {
+    for (std::size_t w = 0; w < kWorldNames.size(); ++w) compute_cold(w, {});
+  }
+
+  void compute_cold(std::size_t w, const Path& path) {
+    if (!path.empty()) {
+      ThreadEngine engine(world, *world.device.create_stream(), world_spec(w));
+      std::string history = kWorldNames[w];
+      for (const std::string& action : path) {
+        history += "|" + action;
+        engine.compute(history);
+      }
+      cold.ring[history] = engine.ring_now();
+      cold.latents[history] = engine.finalized_now();
+    }
+    if (path.size() == kDepthMax) return;
+    for (const char* action : {"a", "b"}) {
+      Path longer = path;
+      longer.emplace_back(action);
+      compute_cold(w, longer);
+    }
+  }
+
+  std::unique_ptr<ThreadEngine> engine_for(std::size_t w) {
+    return world.with(
+        [&] { return std::make_unique<ThreadEngine>(world, *world.device.create_stream(), world_spec(w)); });
+  }
+
+  // Resumes what it can of the path, and generates up to `generated_max` chunks behind it.
+  void play(std::size_t w, const Path& path, std::size_t generated_max, Absorbed& absorbed) {
+    const std::unique_ptr<ThreadEngine> engine = engine_for(w);
+    Result<std::unique_ptr<Binding>> binding =
+        Binding::open(store.manager, *engine, {world_spec(w), /*timesteps=*/4, /*retries_max=*/3});
+    ASSERT_TRUE(binding.has_value());
+    std::string history = kWorldNames[w];
+    std::size_t next = resume(**binding, *engine, path, history, absorbed);
+    for (; next < path.size() && generated_max > 0; ++next, --generated_max) {
+      history += "|" + path[next];
+      engine->compute(history);
+      EXPECT_EQ(engine->ring_now(), cold.ring.at(history));
+      static_cast<void>((*binding)->on_chunk_finalized(path[next], absorbed).has_value());
+    }
+    // Whatever became of its puts, its ring is its own.
+    if (next > 0) EXPECT_EQ(engine->ring_now(), cold.ring.at(history));
+  }
+
+  std::size_t resume(Binding& binding, ThreadEngine& engine, const Path& path, std::string& history,
+                     Absorbed& absorbed) {
+    const std::vector<std::string_view> views(path.begin(), path.end());
+    const Result<ResumeReceipt> receipt = binding.resume(views, absorbed);
+    if (!receipt || receipt->matched_chunks == 0) return 0;
+    const std::vector<std::string> latents = engine.latents_now();
+    for (std::uint32_t i = 0; i < receipt->matched_chunks; ++i) {
+      history += "|" + path[i];
+      EXPECT_EQ(latents.at(i), cold.latents.at(history));
+    }
+    EXPECT_EQ(engine.ring_now(), cold.ring.at(history));
+    return receipt->matched_chunks;
+  }
+
+  void evict(std::size_t w, const Path& path, Absorbed& absorbed) {
+    NodeKey key = world_spec(w).root;
+    for (const std::string& action : path) key = node_key(key, action);
+    if (Node* node = store.manager.find(key)) static_cast<void>(store.manager.evict_blob(*node, absorbed).has_value());
+  }
+
+  void one_operation(Dice& dice) {
+    Absorbed absorbed;
+    std::vector<Error> errors;
+    const std::size_t w = dice.below(kWorldNames.size());
+    const Path path = dice.path();
+    switch (dice.below(10)) {
+      case 0:
+        evict(w, path, absorbed);
+        break;
+      case 1:
+        static_cast<void>(store.manager.make_room(kNodeSlots * (1 + dice.below(8)), absorbed).has_value());
+        break;
+      case 2:
+        store.manager.pump(errors);
+        break;
+      case 3:
+        static_cast<void>(store.manager.save(files, "dir/forest").has_value());
+        break;
+      case 4:
+        EXPECT_LE(store.manager.counts().forest.ready_blobs, 2U << kDepthMax << 1U);
+        break;
+      case 5:
+        store.lose(dice);
+        break;
+      default:
+        play(w, path, dice.below(kDepthMax + 1), absorbed);
+        break;
+    }
+    world.with([&] { world.clock.advance_by((20 + dice.below(100)) * kMillisecond); });
+  }
+
+  // `fails_every` of the first thread's calls; the others' fail a little less often.
+  void run_threads(std::uint64_t fails_every) {
+    std::vector<std::thread> threads;
+    for (std::uint32_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([this, t, fails_every] {
+        ThreadFaults::mine() = {fails_every == 0 ? 0 : fails_every + 2 * t, 0};
+        Dice dice(t + 1);
+        for (std::uint32_t i = 0; i < kOperations && !this->HasFailure(); ++i) one_operation(dice);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void settle() {
+    for (int turn = 0; turn < 4; ++turn) {
+      world.clock.advance_by(kSettleBound + kSecond);
+      std::vector<Error> errors;
+      store.manager.pump(errors);
+    }
+    world.clock.advance_by(kSecond);
+  }
+
+  void expect_baseline() {
+    settle();
+    for (int turn = 0; turn < 2; ++turn) {
+      Absorbed absorbed;
+      for (const auto& [history, ring] : cold.ring) {
+        const std::size_t w = history.starts_with(kWorldNames[0]) ? 0 : 1;
+        Path path;
+        for (std::size_t at = history.find('|'); at != std::string::npos; at = history.find('|', at + 1)) {
+          path.push_back(history.substr(at + 1, 1));
+        }
+        play(w, path, 0, absorbed);
+      }
+      // What the store had lost is known now.
+      if (turn == 0) {
+        settle();
+      } else {
+        EXPECT_TRUE(absorbed.empty()) << to_string(absorbed.front());
+      }
+    }
+    const ManagerCounts counts = store.manager.counts();
+    EXPECT_EQ(counts.forest.references, 0U);
+    EXPECT_EQ(counts.unsettled, 0U);
+    EXPECT_EQ(counts.quarantined, 0U);
+    EXPECT_EQ(counts.accounted_bytes, store.held_bytes());
+    EXPECT_EQ(world.owner.live_plans(), 0U);
+    EXPECT_EQ(world.owner.live_handles(), 0U);
+    EXPECT_EQ(world.owner.holders(), 0U);
+    EXPECT_EQ(world.device.in_flight_count(), 0U);
+    EXPECT_TRUE(world.owner.take_incidents().empty());
+    EXPECT_TRUE(world.device.drain_incidents().empty());
+    EXPECT_TRUE(store.manager.shut_down().has_value());
+    EXPECT_TRUE(world.device.registrations().empty());
+    const Result<Snapshot> snapshot = read_snapshot(files, "dir/forest");
+    EXPECT_TRUE(snapshot.has_value()) << to_string(snapshot.error());
+  }
+
+  Cold cold;
+  LockedWorld world{{.segment_bytes = 1 << 20, .grant_bytes = kTestGrantBytes}};
+  LockedFluxon fluxon{world};
+  LockedCuda cuda{world};
+  LockedFiles files{world};
+  LockedClock clock{world};
+  StdSync sync;
+  ThreadsRuntime runtime{fluxon, cuda, clock, sync};
+  // Room for half of what there is to store.
+  StoreOf<Store> store{world, runtime, sync, {.capacity_bytes = 30 * kNodeSlots, .victim_age_min_ns = kSecond}};
+};
+
+using Stores = testing::Types<PlanTierStore<ThreadsRuntime>, MemoryTierStore<StdSync>>;
+TYPED_TEST_SUITE(RealThreadsTest, Stores);
+
+TYPED_TEST(RealThreadsTest, EverySessionSeesWhatAColdRunComputesAndNothingIsLeftOver) {
+  this->run_threads(0);
+  this->expect_baseline();
+}
+
+TYPED_TEST(RealThreadsTest, SoDoSessionsWhoseCallsFailNowAndThen) {
+  this->run_threads(23);
+  this->expect_baseline();
+}
+
+}  // namespace
+}  // namespace holdfast::real_threads

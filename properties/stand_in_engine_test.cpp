@@ -121,6 +121,78 @@ TEST_F(StandInEngineTest, AResumedRunGivesTheColdRunsFrames) {
   EXPECT_GT(context_.verdicts.checks()[static_cast<std::size_t>(Invariant::exact_bytes)], 0U);
 }
 
+class CopyStreamTest : public StandInEngineTest {
+ protected:
+  CopyStreamTest() : host_(256) {
+    const SessionSpec spec{1, geometry_, geometry_, {}};
+    EXPECT_TRUE(engine_.open(oracle_.layout_of(geometry_), oracle_.path_of(spec, actions_), true).has_value());
+    EXPECT_TRUE(device_.host_register(host(), host_.size(), HostAccess::read_write).has_value());
+    EXPECT_TRUE(engine_.generate());
+  }
+  ~CopyStreamTest() override {
+    engine_.close();
+    EXPECT_EQ(device_.event_count(), 0U);
+    EXPECT_TRUE(device_.host_unregister(host()).has_value());
+  }
+  std::uintptr_t host() { return reinterpret_cast<std::uintptr_t>(host_.data()); }
+  // The latent just finalized, on its way out.
+  void copy_latent(const CopyStream& on) {
+    const Copy copy{host(), engine_.finalized_latent().data, 100};
+    EXPECT_TRUE(device_.copy_batch(CopyDirection::device_to_host, std::span(&copy, 1), on.stream).has_value());
+  }
+
+  const Geometry geometry_ = geometry_of(2, 12, 0, true);
+  StandInEngine engine_{device_, oracle_, tensors_};
+  std::vector<std::byte> host_;
+};
+
+TEST_F(CopyStreamTest, CopiesGetAStreamOfTheirOwnAnEventToWaitForAndAFollower) {
+  const CopyStream on = engine_.copy_stream();
+  EXPECT_NE(on.stream, engine_.stream());
+  ASSERT_TRUE(on.producer.has_value());
+  EXPECT_TRUE(device_.stream_wait(on.stream, *on.producer).has_value());
+  EXPECT_NE(on.follower, nullptr);
+  EXPECT_EQ(engine_.copy_stream().stream, on.stream);
+  EXPECT_EQ(device_.event_count(), 1U) << "the last one's event is destroyed";
+}
+
+TEST_F(CopyStreamTest, WithoutOneTheEnginesStreamIsAllThereIs) {
+  auto engine = open(geometry_, actions_);
+  const CopyStream on = engine->copy_stream();
+  EXPECT_EQ(on.stream, engine->stream());
+  EXPECT_FALSE(on.producer.has_value());
+  EXPECT_EQ(on.follower, nullptr);
+}
+
+TEST_F(CopyStreamTest, BeforeItComputesAgainTheEngineWaitsForTheCopies) {
+  for (const bool with_event : {true, false}) {
+    const CopyStream on = engine_.copy_stream();
+    const std::vector<std::byte> was = latent(engine_);
+    copy_latent(on);
+    std::optional<EventRef> done;
+    if (with_event) {
+      done = *device_.event_create();
+      EXPECT_TRUE(device_.event_record(*done, on.stream).has_value());
+    }
+    on.follower->follow(on.stream, done);
+    if (done) {
+      EXPECT_TRUE(device_.event_destroy(*done).has_value());
+    }
+    ASSERT_EQ(device_.in_flight_count(), 1U);
+    EXPECT_TRUE(engine_.generate());
+    EXPECT_EQ(device_.in_flight_count(), 0U);
+    EXPECT_TRUE(std::equal(was.begin(), was.end(), host_.begin())) << "what was copied is what was there";
+  }
+}
+
+TEST_F(CopyStreamTest, CopiesThatItWasNotToldOfAreOverwritten) {
+  const CopyStream on = engine_.copy_stream();
+  copy_latent(on);
+  EXPECT_TRUE(engine_.generate());
+  EXPECT_EQ(device_.in_flight_count(), 1U);
+  EXPECT_TRUE(device_.stream_synchronize(on.stream).has_value());
+}
+
 class WrongResumeTest : public StandInEngineTest {
  protected:
   // A resume of three chunks of which `harm` spoils something; gives what the oracle says.

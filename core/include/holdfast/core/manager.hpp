@@ -130,7 +130,7 @@ class Manager final : public PathReferences {
 
   // The latents of every chunk of the path into `targets`, one per chunk.
   ReadOutcome restore_latents(const PathLease& path, const Layout& layout, std::span<const DeviceTensor> targets,
-                              StreamRef stream, Absorbed& absorbed) {
+                              const CopyStream& stream, Absorbed& absorbed) {
     if (targets.size() != path.chain().size()) {
       return {ReadVerdict::failed, false,
               make_error(Errc::invalid_argument, "restore_latents", "one target per chunk")};
@@ -143,12 +143,12 @@ class Manager final : public PathReferences {
     }
     const std::vector<std::uint64_t> value_bytes(copies.size(), layout.latent_bytes());
     const std::vector<std::uint32_t> groups(copies.size(), 1);
-    return store_.restore({keys.keys(), value_bytes, groups, targets, copies}, stream, absorbed);
+    return store_.restore({keys.keys(), value_bytes, groups, targets, copies, true}, stream, absorbed);
   }
 
   // The values of the path's window into the ring's tensors. Confirms what it restored.
   ReadOutcome restore_window(const PathLease& path, const WorldSpec& spec, std::span<const DeviceTensor> ring,
-                             StreamRef stream, Absorbed& absorbed) {
+                             const CopyStream& stream, Absorbed& absorbed) {
     std::vector<std::uint32_t> depths;
     KeyBatch keys;
     for (const Node* node : path.window()) {
@@ -201,7 +201,7 @@ class Manager final : public PathReferences {
   // already is not moved again. An error says that nothing was published. Where the latent was and the values were not,
   // `kv` says "failed", and its error is absorbed.
   Result<IngestReceipt> ingest(Node& node, const Layout& layout, std::span<const DeviceTensor> values,
-                               const DeviceTensor& latent, StreamRef stream, Absorbed& absorbed) {
+                               const DeviceTensor& latent, const CopyStream& stream, Absorbed& absorbed) {
     IngestReceipt receipt;
     {
       const std::scoped_lock lock(mutex_);
@@ -457,7 +457,7 @@ class Manager final : public PathReferences {
   }
 
   Status ingest_latent(Node& node, IngestReceipt& receipt, const Layout& layout, const DeviceTensor& latent,
-                       StreamRef stream, Absorbed& absorbed) {
+                       const CopyStream& stream, Absorbed& absorbed) {
     if (!layout.has_latent()) return {};
     receipt.latent = IngestVerdict::already_ready;
     if (node.skeleton().ready) return {};
@@ -478,7 +478,7 @@ class Manager final : public PathReferences {
   }
 
   Status ingest_values(Node& node, IngestReceipt& receipt, const Layout& layout, std::span<const DeviceTensor> values,
-                       StreamRef stream, Absorbed& absorbed) {
+                       const CopyStream& stream, Absorbed& absorbed) {
     receipt.kv = IngestVerdict::already_ready;
     if (node.blob().ready) return {};
     const std::vector<std::uint64_t> value_bytes = value_lengths(layout);

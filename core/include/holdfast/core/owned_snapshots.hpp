@@ -42,7 +42,8 @@ class OwnedSnapshots {
     return ready_staging(absorbed);
   }
 
-  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, StreamRef stream, Absorbed& absorbed) {
+  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
+                         Absorbed& absorbed) {
     if (Status valid = validate_tensors(runtime_.cuda, tensors); !valid) return std::move(valid.error());
     if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
     const std::scoped_lock lock(mutex_);
@@ -51,7 +52,7 @@ class OwnedSnapshots {
       return fail(std::move(failure), std::move(ready.error()), absorbed);
     std::vector<std::vector<std::byte>> snapshots;
     for (std::size_t begin = 0; begin < tensors.size(); begin = snapshots.size()) {
-      if (Status taken = take_round(tensors, begin, stream, snapshots); !taken) {
+      if (Status taken = take_round(tensors, begin, stream, snapshots, absorbed); !taken) {
         return fail(std::move(failure), std::move(taken.error()), absorbed);
       }
     }
@@ -72,7 +73,7 @@ class OwnedSnapshots {
     return PutReceipt{PutVerdict::stored, runtime_.clock.now_ns()};
   }
 
-  ReadOutcome restore(const ReadRequest& request, StreamRef stream, Absorbed& absorbed) {
+  ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed) {
     const std::scoped_lock lock(mutex_);
     bool touched = false;
     Status restored = validate_tensors(runtime_.cuda, request.tensors);
@@ -95,7 +96,7 @@ class OwnedSnapshots {
       values.push_back(std::move(*value));
     }
     for (std::size_t begin = 0; restored && begin < values.size();) {
-      restored = give_round(request, values, begin, stream, touched);
+      restored = give_round(request, values, begin, stream, touched, absorbed);
     }
     if (!restored) return failed_read(std::move(restored.error()), touched, absorbed);
     return {ReadVerdict::restored, true, {}};
@@ -150,7 +151,7 @@ class OwnedSnapshots {
       ++settled;
     }
     if (in_flight_) {
-      if (Status waited = in_flight_->wait(); !waited) errors.push_back(std::move(waited.error()));
+      if (Status waited = in_flight_->wait(errors); !waited) errors.push_back(std::move(waited.error()));
     }
     return settled;
   }
@@ -164,15 +165,18 @@ class OwnedSnapshots {
 
   Status shut_down() {
     const std::scoped_lock lock(mutex_);
+    Absorbed absorbed;
     if (in_flight_) {
-      if (Status waited = in_flight_->wait(); !waited) {
+      if (Status waited = in_flight_->wait(absorbed); !waited) {
         return make_error(Errc::quarantined, "shut_down", "a copy may still be in flight", std::move(waited.error()));
       }
     }
-    if (!registered_) return {};
-    Status unregistered = registry_.unregister_own(staging_.base);
-    registered_ = !unregistered.has_value();
-    return unregistered;
+    Status unregistered;
+    if (registered_) unregistered = registry_.unregister_own(staging_.base);
+    if (!unregistered) return with_suppressed(std::move(unregistered.error()), absorbed);
+    registered_ = false;
+    if (!absorbed.empty()) return std::move(absorbed.front());
+    return {};
   }
 
   [[nodiscard]] bool unsettled(Keys keys) const {
@@ -206,9 +210,9 @@ class OwnedSnapshots {
   };
 
   // Registered, and no copy of an earlier operation in it any more.
-  Status ready_staging(Absorbed& /*absorbed*/) {
+  Status ready_staging(Absorbed& absorbed) {
     if (in_flight_) {
-      if (Status waited = in_flight_->wait(); !waited) {
+      if (Status waited = in_flight_->wait(absorbed); !waited) {
         return make_error(Errc::quarantined, "ready_staging", "a copy may still be in flight in the staging memory",
                           std::move(waited.error()));
       }
@@ -219,14 +223,15 @@ class OwnedSnapshots {
     return registered;
   }
 
-  Status run(CopyBatch& copies, StreamRef stream) {
+  Status run(CopyBatch& copies, const CopyStream& stream, Absorbed& absorbed) {
     if (Status validated = copies.validate(registry_); !validated) return validated;
     in_flight_.emplace(runtime_, registry_, stream, 0);
-    Status submitted = in_flight_->submit(copies);
-    Status waited = in_flight_->wait();
+    Status submitted = in_flight_->submit(copies, absorbed);
+    Status waited = in_flight_->wait(absorbed);
     // A wait that failed once proves nothing for these bytes, but a second one may free the staging memory.
     if (!waited) {
-      if (Status again = in_flight_->wait(); !again) waited.error().suppressed.push_back(std::move(again.error()));
+      if (Status again = in_flight_->wait(absorbed); !again)
+        waited.error().suppressed.push_back(std::move(again.error()));
     }
     if (submitted) return waited;
     if (!waited) submitted.error().suppressed.push_back(std::move(waited.error()));
@@ -234,8 +239,8 @@ class OwnedSnapshots {
   }
 
   // As many values as fit, from `begin` on.
-  Status take_round(std::span<const DeviceTensor> tensors, std::size_t begin, StreamRef stream,
-                    std::vector<std::vector<std::byte>>& snapshots) {
+  Status take_round(std::span<const DeviceTensor> tensors, std::size_t begin, const CopyStream& stream,
+                    std::vector<std::vector<std::byte>>& snapshots, Absorbed& absorbed) {
     CopyBatch copies(CopyDirection::device_to_host);
     std::uint64_t used = 0;
     std::size_t end = begin;
@@ -244,7 +249,7 @@ class OwnedSnapshots {
       used += tensors[end].bytes;
     }
     if (end == begin) return too_long();
-    if (Status ran = run(copies, stream); !ran) return ran;
+    if (Status ran = run(copies, stream, absorbed); !ran) return ran;
     const auto* at = reinterpret_cast<const std::byte*>(staging_.base);
     for (std::size_t i = begin; i < end; at += tensors[i].bytes, ++i) {
       snapshots.emplace_back(at, at + tensors[i].bytes);
@@ -253,7 +258,7 @@ class OwnedSnapshots {
   }
 
   Status give_round(const ReadRequest& request, const std::vector<std::vector<std::byte>>& values, std::size_t& begin,
-                    StreamRef stream, bool& touched) {
+                    const CopyStream& stream, bool& touched, Absorbed& absorbed) {
     CopyBatch copies(CopyDirection::host_to_device);
     std::uint64_t used = 0;
     std::vector<std::uintptr_t> placed(values.size(), 0);
@@ -276,7 +281,7 @@ class OwnedSnapshots {
     begin = end;
     if (!any) return {};
     touched = true;
-    return run(copies, stream);
+    return run(copies, stream, absorbed);
   }
 
   static Error too_long() {

@@ -160,6 +160,7 @@ TEST_F(OverlapTest, ARefusedPutWhoseCopiesCannotBeWaitedForFailsAndIsNotTriedAga
   EXPECT_CALL(fluxon, local_fast_put_start(_, 1024, _))
       .WillOnce(Return(fluxon_error(FluxonErrc::key_already_exists, "local_fast_put_start")));
   EXPECT_CALL(cuda, event_synchronize).WillOnce(Return(launch_failure("event_synchronize")));
+  EXPECT_CALL(cuda, stream_synchronize).WillOnce(Return(launch_failure("stream_synchronize")));
   const Result<PutReceipt> receipt = put(two, {tensor(512), tensor(1024)});
   ASSERT_FALSE(receipt.has_value());
   EXPECT_TRUE(mentions(receipt.error(), Origin::fluxon, 4001));
@@ -215,6 +216,15 @@ TEST_F(OverlapTest, ASecondGroupThatCannotBeWaitedForTakesTheFirstBackAndIsNamed
   EXPECT_EQ(store.quarantined(), 0U);
   const std::vector<std::string_view> keys{"a"};
   EXPECT_TRUE(store.unsettled(keys)) << "stored, not routed: its removal answered 4000";
+}
+
+TEST_F(OverlapTest, WhereEveryEventFailsTheStreamTellsAndNothingIsQuarantined) {
+  EXPECT_CALL(cuda, event_synchronize).Times(2).WillRepeatedly(Return(launch_failure("event_synchronize")));
+  EXPECT_CALL(cuda, stream_synchronize).Times(2);
+  EXPECT_CALL(fluxon, local_fast_put_commit).Times(0);
+  EXPECT_CALL(fluxon, put_abort).Times(2);
+  ASSERT_FALSE(put(two, {tensor(512), tensor(1024)}).has_value());
+  EXPECT_EQ(store.quarantined(), 0U);
 }
 
 TEST_F(OverlapTest, EveryGroupIsCommittedBeforeAnyCodeIsSeen) {
@@ -476,6 +486,23 @@ TEST_F(OverlapTest, AFailedLaterCopyIsNamedAndEveryViewIsLetGoBehindItsCopies) {
   EXPECT_EQ(outcome.verdict, ReadVerdict::failed);
   EXPECT_TRUE(outcome.targets_touched);
   EXPECT_THAT(to_string(outcome.error), HasSubstr("groups 2 to 2 of 2, first b"));
+}
+
+TEST_F(OverlapTest, AMissWhoseCopiesCannotBeWaitedForIsAFailure) {
+  ASSERT_TRUE(put(two, {tensor(512), tensor(512)}).has_value());
+  EXPECT_CALL(fluxon, get_transfer)
+      .WillOnce(Invoke(&owner, &fakes::FakeOwner::get_transfer))
+      .WillOnce(Invoke([&](GetHandle handle, std::uint64_t) {
+        EXPECT_TRUE(owner.cancel_get_transfer(handle).has_value());
+        return Result<PlanPtr>(fluxon_error(FluxonErrc::key_not_found, "get_transfer"));
+      }));
+  EXPECT_CALL(cuda, event_synchronize).WillOnce(Return(launch_failure("event_synchronize")));
+  EXPECT_CALL(cuda, stream_synchronize).WillOnce(Return(launch_failure("stream_synchronize")));
+  const ReadOutcome outcome = read(two, {tensor(512), tensor(512)});
+  EXPECT_EQ(outcome.verdict, ReadVerdict::failed) << "the targets are not for another try";
+  EXPECT_TRUE(mentions(outcome.error, Origin::fluxon, 4000));
+  EXPECT_EQ(store.quarantined(), 1U);
+  ASSERT_TRUE(device.stream_synchronize(stream).has_value());
 }
 
 TEST_F(OverlapTest, AReadHasNoMoreBatchesInFlightThanTheBoundAndLetsTheOldestViewsGoFirst) {

@@ -67,10 +67,9 @@ class BatchInFlight {
   // Nothing to wait for is a success. After a failure the batch may still be in flight; waiting again may succeed.
   Status wait(std::vector<Error>& absorbed) {
     if (!may_be_in_flight_) return {};
-    // Where the event failed, only the stream can tell.
-    const bool by_event = event_.has_value() && !failed_;
-    return landed_if(by_event ? runtime_.cuda.event_synchronize(*event_) : runtime_.cuda.stream_synchronize(on_.stream),
-                     absorbed);
+    return landed_if(
+        waits_by_event() ? runtime_.cuda.event_synchronize(*event_) : runtime_.cuda.stream_synchronize(on_.stream),
+        absorbed);
   }
 
   // As wait(), but returns at once where it can: false when the batch has not landed yet.
@@ -91,6 +90,8 @@ class BatchInFlight {
   }
 
   [[nodiscard]] bool may_be_in_flight() const { return may_be_in_flight_; }
+  // Once its event has failed, only the stream can tell.
+  [[nodiscard]] bool waits_by_event() const { return may_be_in_flight_ && event_.has_value() && !failed_; }
   // All of it was submitted, and the first wait for it succeeded: only then may its bytes be committed.
   [[nodiscard]] bool arrived() const { return !may_be_in_flight_ && !failed_; }
 

@@ -252,6 +252,11 @@ class PlanPut {
 
   // Ends every plan that has not ended. Failures are moved to `failures`.
   void abort_plans(std::vector<Error>& failures) {
+    // Where an event fails, the end of a plan asks the stream.
+    for (const Batch& batch : batches_) {
+      if (!batch.in_flight->waits_by_event()) continue;
+      if (Status waited = wait_for(batch); !waited) failures.push_back(std::move(waited.error()));
+    }
     for (; ended_plans_ < plans_.size(); ++ended_plans_) {
       if (Status aborted = plans_[ended_plans_].abort(); !aborted) failures.push_back(std::move(aborted.error()));
     }

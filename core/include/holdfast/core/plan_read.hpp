@@ -238,19 +238,27 @@ class PlanRead {
     return {};
   }
 
+  Status wait_for(Part& part) {
+    Status waited = part.in_flight->wait(absorbed_);
+    if (!waited) return of_part(make_error(Errc::copy_failed, "restore", "wait", std::move(waited.error())), part);
+    return waited;
+  }
+
   // Waits for its copies and lets its views go, while those behind it are copied.
   Status land(Part& part) {
     if (part.in_flight != nullptr) {
-      if (Status waited = part.in_flight->wait(absorbed_); !waited) {
-        return of_part(make_error(Errc::copy_failed, "restore", "wait", std::move(waited.error())), part);
-      }
+      if (Status waited = wait_for(part); !waited) return waited;
     }
     end(part, absorbed_);
     return {};
   }
 
-  // The handle or plan that is left of it. A failure is moved to `failures`.
-  static void end(Part& part, std::vector<Error>& failures) {
+  // The handle or plan that is left of it. Failures are moved to `failures`.
+  void end(Part& part, std::vector<Error>& failures) {
+    // Where its event fails, the end of the plan asks the stream.
+    if (part.in_flight != nullptr && part.in_flight->waits_by_event()) {
+      if (Status waited = wait_for(part); !waited) failures.push_back(std::move(waited.error()));
+    }
     Status ended;
     if (part.handle) ended = part.handle->cancel();
     if (part.plan) ended = part.plan->release();

@@ -260,7 +260,7 @@ std::uint32_t TraceAuthor::registration_pieces() {
 
 Call TraceAuthor::wait_call() {
   const Trace& trace = trace_.trace();
-  const bool by_event = trace.copy_stream || (trace.batches_in_flight != 0 && !trace.in_memory_store);
+  const bool by_event = trace.batches_in_flight != 0 && !trace.in_memory_store;
   return by_event ? Call::event_synchronize : Call::stream_synchronize;
 }
 

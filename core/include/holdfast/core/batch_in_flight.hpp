@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -23,21 +24,17 @@ enum class BatchWait : std::uint8_t {
 // owner generation is in use; destroying it then ends no use. Shared by the plans whose memory it touches; used from
 // one thread at a time.
 //
-// Its event is created before the copies and destroyed once: when the batch has landed, when nothing is recorded in it,
-// or with the batch. A follower is always given one. Where no memory is left for an event the stream is waited for. Any
-// other failure may be the first word of an earlier copy's: of those this batch counts as failed.
+// Its event is created before the copies and destroyed once: when the batch has landed, when nothing could be recorded
+// in it, or with the batch. Where there is no memory for an event the stream is waited for. Any other failure may be
+// the first word of an earlier copy's: of those the batch counts as failed.
 template <Runtime Rt>
 class BatchInFlight {
  public:
   using Registry = SegmentRegistry<typename Rt::Cuda, typename Rt::SyncType>;
 
-  BatchInFlight(Rt& runtime, Registry& registry, const CopyStream& on, std::uint64_t generation,
+  BatchInFlight(Rt& runtime, Registry& registry, const CopyStream& stream, std::uint64_t generation,
                 BatchWait wait = BatchWait::by_stream)
-      : runtime_(runtime),
-        registry_(registry),
-        on_(on),
-        generation_(generation),
-        wants_event_(wait == BatchWait::by_event || on.follower != nullptr) {}
+      : runtime_(runtime), registry_(registry), stream_(stream), generation_(generation), wait_(wait) {}
   // An event that is left is left by a store that ends with plans in quarantine: nobody is there to be told.
   ~BatchInFlight() {
     if (event_) static_cast<void>(runtime_.cuda.event_destroy(*event_).has_value());
@@ -45,42 +42,39 @@ class BatchInFlight {
   BatchInFlight(const BatchInFlight&) = delete;
   BatchInFlight& operator=(const BatchInFlight&) = delete;
 
-  // `batch` has been validated. After a failure any subset of it may be in flight. Failures after which it went on are
-  // moved to `absorbed`.
-  Status submit(const CopyBatch& batch, std::vector<Error>& absorbed) {
-    if (Status ready = prepare(absorbed); !ready) {
+  // `batch` has been validated. After a failure any subset of it may be in flight.
+  Status submit(const CopyBatch& batch) {
+    if (Status ready = prepare(); !ready) {
       failed_ = true;
       return ready;
     }
     registry_.begin_use(generation_);
     may_be_in_flight_ = true;
-    Status submitted = runtime_.cuda.copy_batch(batch.direction(), batch.copies(), on_.stream);
-    if (submitted && event_) submitted = runtime_.cuda.event_record(*event_, on_.stream);
-    if (!submitted) {
-      failed_ = true;
-      drop_event(absorbed);
-    }
-    if (on_.follower != nullptr) on_.follower->follow(on_.stream, event_);
+    Status submitted = runtime_.cuda.copy_batch(batch.direction(), batch.copies(), stream_.stream);
+    if (submitted && event_) submitted = runtime_.cuda.event_record(*event_, stream_.stream);
+    failed_ = failed_ || !submitted;
+    if (failed_) drop_event();
+    if (stream_.follower != nullptr) stream_.follower->follow(stream_.stream, event_);
     return submitted;
   }
 
   // Nothing to wait for is a success. After a failure the batch may still be in flight; waiting again may succeed.
-  Status wait(std::vector<Error>& absorbed) {
+  Status wait() {
     if (!may_be_in_flight_) return {};
-    return landed_if(
-        waits_by_event() ? runtime_.cuda.event_synchronize(*event_) : runtime_.cuda.stream_synchronize(on_.stream),
-        absorbed);
+    Status waited =
+        waits_by_event() ? runtime_.cuda.event_synchronize(*event_) : runtime_.cuda.stream_synchronize(stream_.stream);
+    failed_ = failed_ || !waited;
+    if (waited) landed();
+    return waited;
   }
 
-  // As wait(), but returns at once where it can: false when the batch has not landed yet.
-  Result<bool> poll(std::vector<Error>& absorbed) {
-    if (may_be_in_flight_ && event_) {
-      Result<bool> done = runtime_.cuda.event_query(*event_);
-      if (!done || !*done) return done;
-      return landed_if({}, absorbed).has_value();
-    }
-    if (Status waited = wait(absorbed); !waited) return std::move(waited.error());
-    return true;
+  // Asks whether it has landed; waits where there is no event to ask.
+  Status poll() {
+    if (!may_be_in_flight_ || !event_) return wait();
+    Result<bool> done = runtime_.cuda.event_query(*event_);
+    if (!done) return std::move(done.error());
+    if (*done) landed();
+    return {};
   }
 
   // The device context is gone, and with it every copy and event.
@@ -95,49 +89,50 @@ class BatchInFlight {
   // All of it was submitted, and the first wait for it succeeded: only then may its bytes be committed.
   [[nodiscard]] bool arrived() const { return !may_be_in_flight_ && !failed_; }
 
+  // Failures of its event after which it went on.
+  void move_absorbed_to(std::vector<Error>& errors) {
+    errors.insert(errors.end(), std::make_move_iterator(absorbed_.begin()), std::make_move_iterator(absorbed_.end()));
+    absorbed_.clear();
+  }
+
  private:
-  Status prepare(std::vector<Error>& absorbed) {
-    if (on_.producer) {
-      if (Status ordered = runtime_.cuda.stream_wait(on_.stream, *on_.producer); !ordered) return ordered;
+  Status prepare() {
+    if (stream_.producer) {
+      if (Status ordered = runtime_.cuda.stream_wait(stream_.stream, *stream_.producer); !ordered) return ordered;
     }
-    if (!wants_event_) return {};
+    if (wait_ == BatchWait::by_stream) return {};
     Result<EventRef> event = runtime_.cuda.event_create();
     if (event) {
       event_ = *event;
-      return {};
+    } else if (is_cuda(event.error(), CudaErrc::memory_allocation)) {
+      absorbed_.push_back(std::move(event.error()));
+    } else {
+      return std::move(event.error());
     }
-    if (!is_cuda(event.error(), CudaErrc::memory_allocation)) return std::move(event.error());
-    absorbed.push_back(std::move(event.error()));
     return {};
-  }
-
-  Status landed_if(Status waited, std::vector<Error>& absorbed) {
-    failed_ = failed_ || !waited;
-    if (!waited) return waited;
-    landed();
-    drop_event(absorbed);
-    return waited;
   }
 
   void landed() {
     if (may_be_in_flight_) registry_.end_use(generation_);
     may_be_in_flight_ = false;
+    drop_event();
   }
 
-  void drop_event(std::vector<Error>& absorbed) {
+  void drop_event() {
     if (!event_) return;
     Status destroyed = runtime_.cuda.event_destroy(*std::exchange(event_, std::nullopt));
-    if (!destroyed) absorbed.push_back(std::move(destroyed.error()));
+    if (!destroyed) absorbed_.push_back(std::move(destroyed.error()));
   }
 
   Rt& runtime_;
   Registry& registry_;
-  const CopyStream on_;
+  const CopyStream stream_;
   std::uint64_t generation_;
-  bool wants_event_;
+  BatchWait wait_;
   std::optional<EventRef> event_;
   bool may_be_in_flight_ = false;
   bool failed_ = false;
+  std::vector<Error> absorbed_;
 };
 
 }  // namespace holdfast

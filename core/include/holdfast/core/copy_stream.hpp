@@ -12,8 +12,8 @@ class CopyFollower {
  public:
   virtual ~CopyFollower() = default;
   // A batch was submitted to `copies`, or a part of it. Work that touches its tensors from now on waits for `done`,
-  // which is recorded behind the batch and valid during this call only: a stream's wait captures it. None: it could not
-  // be recorded, and such work waits for all that `copies` holds now.
+  // which is recorded behind the batch and valid during this call only: a stream's wait captures it. None: copies do
+  // not overlap, or it could not be recorded; such work waits for all that `copies` holds now.
   virtual void follow(StreamRef copies, std::optional<EventRef> done) = 0;
 };
 

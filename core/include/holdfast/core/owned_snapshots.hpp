@@ -52,7 +52,7 @@ class OwnedSnapshots {
       return fail(std::move(failure), std::move(ready.error()), absorbed);
     std::vector<std::vector<std::byte>> snapshots;
     for (std::size_t begin = 0; begin < tensors.size(); begin = snapshots.size()) {
-      if (Status taken = take_round(tensors, begin, stream, snapshots, absorbed); !taken) {
+      if (Status taken = take_round(tensors, begin, stream, snapshots); !taken) {
         return fail(std::move(failure), std::move(taken.error()), absorbed);
       }
     }
@@ -96,7 +96,7 @@ class OwnedSnapshots {
       values.push_back(std::move(*value));
     }
     for (std::size_t begin = 0; restored && begin < values.size();) {
-      restored = give_round(request, values, begin, stream, touched, absorbed);
+      restored = give_round(request, values, begin, stream, touched);
     }
     if (!restored) return failed_read(std::move(restored.error()), touched, absorbed);
     return {ReadVerdict::restored, true, {}};
@@ -151,7 +151,7 @@ class OwnedSnapshots {
       ++settled;
     }
     if (in_flight_) {
-      if (Status waited = in_flight_->wait(errors); !waited) errors.push_back(std::move(waited.error()));
+      if (Status waited = in_flight_->wait(); !waited) errors.push_back(std::move(waited.error()));
     }
     return settled;
   }
@@ -165,18 +165,15 @@ class OwnedSnapshots {
 
   Status shut_down() {
     const std::scoped_lock lock(mutex_);
-    Absorbed absorbed;
     if (in_flight_) {
-      if (Status waited = in_flight_->wait(absorbed); !waited) {
+      if (Status waited = in_flight_->wait(); !waited) {
         return make_error(Errc::quarantined, "shut_down", "a copy may still be in flight", std::move(waited.error()));
       }
     }
-    Status unregistered;
-    if (registered_) unregistered = registry_.unregister_own(staging_.base);
-    if (!unregistered) return with_suppressed(std::move(unregistered.error()), absorbed);
-    registered_ = false;
-    if (!absorbed.empty()) return std::move(absorbed.front());
-    return {};
+    if (!registered_) return {};
+    Status unregistered = registry_.unregister_own(staging_.base);
+    registered_ = !unregistered.has_value();
+    return unregistered;
   }
 
   [[nodiscard]] bool unsettled(Keys keys) const {
@@ -210,9 +207,9 @@ class OwnedSnapshots {
   };
 
   // Registered, and no copy of an earlier operation in it any more.
-  Status ready_staging(Absorbed& absorbed) {
+  Status ready_staging(Absorbed& /*absorbed*/) {
     if (in_flight_) {
-      if (Status waited = in_flight_->wait(absorbed); !waited) {
+      if (Status waited = in_flight_->wait(); !waited) {
         return make_error(Errc::quarantined, "ready_staging", "a copy may still be in flight in the staging memory",
                           std::move(waited.error()));
       }
@@ -223,15 +220,14 @@ class OwnedSnapshots {
     return registered;
   }
 
-  Status run(CopyBatch& copies, const CopyStream& stream, Absorbed& absorbed) {
+  Status run(CopyBatch& copies, const CopyStream& stream) {
     if (Status validated = copies.validate(registry_); !validated) return validated;
     in_flight_.emplace(runtime_, registry_, stream, 0);
-    Status submitted = in_flight_->submit(copies, absorbed);
-    Status waited = in_flight_->wait(absorbed);
+    Status submitted = in_flight_->submit(copies);
+    Status waited = in_flight_->wait();
     // A wait that failed once proves nothing for these bytes, but a second one may free the staging memory.
     if (!waited) {
-      if (Status again = in_flight_->wait(absorbed); !again)
-        waited.error().suppressed.push_back(std::move(again.error()));
+      if (Status again = in_flight_->wait(); !again) waited.error().suppressed.push_back(std::move(again.error()));
     }
     if (submitted) return waited;
     if (!waited) submitted.error().suppressed.push_back(std::move(waited.error()));
@@ -240,7 +236,7 @@ class OwnedSnapshots {
 
   // As many values as fit, from `begin` on.
   Status take_round(std::span<const DeviceTensor> tensors, std::size_t begin, const CopyStream& stream,
-                    std::vector<std::vector<std::byte>>& snapshots, Absorbed& absorbed) {
+                    std::vector<std::vector<std::byte>>& snapshots) {
     CopyBatch copies(CopyDirection::device_to_host);
     std::uint64_t used = 0;
     std::size_t end = begin;
@@ -249,7 +245,7 @@ class OwnedSnapshots {
       used += tensors[end].bytes;
     }
     if (end == begin) return too_long();
-    if (Status ran = run(copies, stream, absorbed); !ran) return ran;
+    if (Status ran = run(copies, stream); !ran) return ran;
     const auto* at = reinterpret_cast<const std::byte*>(staging_.base);
     for (std::size_t i = begin; i < end; at += tensors[i].bytes, ++i) {
       snapshots.emplace_back(at, at + tensors[i].bytes);
@@ -258,7 +254,7 @@ class OwnedSnapshots {
   }
 
   Status give_round(const ReadRequest& request, const std::vector<std::vector<std::byte>>& values, std::size_t& begin,
-                    const CopyStream& stream, bool& touched, Absorbed& absorbed) {
+                    const CopyStream& stream, bool& touched) {
     CopyBatch copies(CopyDirection::host_to_device);
     std::uint64_t used = 0;
     std::vector<std::uintptr_t> placed(values.size(), 0);
@@ -281,7 +277,7 @@ class OwnedSnapshots {
     begin = end;
     if (!any) return {};
     touched = true;
-    return run(copies, stream, absorbed);
+    return run(copies, stream);
   }
 
   static Error too_long() {

@@ -57,13 +57,6 @@ class PlanContext {
     return std::make_shared<BatchInFlight<Rt>>(runtime, registry, on, generation,
                                                overlapped ? BatchWait::by_event : BatchWait::by_stream);
   }
-  // For who ends a plan: what went wrong beside the wait is told by the next pump.
-  [[nodiscard]] Status wait_for(BatchInFlight<Rt>& batch) {
-    std::vector<Error> absorbed;
-    Status waited = batch.wait(absorbed);
-    for (Error& error : absorbed) quarantine.note(std::move(error));
-    return waited;
-  }
 
   // `keys` answer "unsettled" until the quarantine lets the plan go.
   void quarantine_plan(QuarantinedPlan<Rt> plan) {

@@ -48,17 +48,10 @@ class PlanPut {
       : context_(context), keys_(keys), tensors_(tensors), stream_(stream), absorbed_(absorbed) {}
 
   PutAttempt run() {
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed_);
-    if (!segments) return failed(std::move(segments.error()));
-    groups_ = group_by_size(keys_, tensors_);
-    plans_.reserve(groups_.size());
-    addresses_.resize(keys_.size());
-    for (const BatchCut& cut : cuts()) {
-      batches_.push_back({cut, context_.make_batch(stream_, segments->front().generation)});
-      if (Status started = start_plans(cut, *segments); !started) return refused_or_failed(std::move(started.error()));
-      if (Status copied = copy_values(); !copied) return failed(std::move(copied.error()));
-    }
-    return commit_plans();
+    PutAttempt attempt = try_put();
+    std::vector<Error>& aside = attempt.end == PutEnd::failed ? attempt.error.suppressed : absorbed_;
+    for (const Batch& batch : batches_) batch.in_flight->move_absorbed_to(aside);
+    return attempt;
   }
 
  private:
@@ -72,6 +65,20 @@ class PlanPut {
   // A key's code while its plan has not been committed.
   static constexpr std::int32_t kNotCommitted = static_cast<std::int32_t>(CommitCode::reservation_gone);
   static constexpr std::int32_t kNoAnswer = static_cast<std::int32_t>(CommitCode::unknown);
+
+  PutAttempt try_put() {
+    Result<std::vector<Segment>> segments = context_.live_segments(absorbed_);
+    if (!segments) return failed(std::move(segments.error()));
+    groups_ = group_by_size(keys_, tensors_);
+    plans_.reserve(groups_.size());
+    addresses_.resize(keys_.size());
+    for (const BatchCut& cut : cuts()) {
+      batches_.push_back({cut, context_.make_batch(stream_, segments->front().generation)});
+      if (Status started = start_plans(cut, *segments); !started) return refused_or_failed(std::move(started.error()));
+      if (Status copied = copy_values(); !copied) return failed(std::move(copied.error()));
+    }
+    return commit_plans();
+  }
 
   [[nodiscard]] std::vector<BatchCut> cuts() const {
     std::vector<std::uint64_t> group_bytes;
@@ -133,7 +140,7 @@ class PlanPut {
       if (Status usable = plans_[g].check_usable(); !usable) return of_group(std::move(usable.error()), g);
     }
     for (std::size_t g = batch.groups.first; g < batch.groups.last; ++g) plans_[g].attach(batch.in_flight);
-    if (Status submitted = batch.in_flight->submit(copies, absorbed_); !submitted) {
+    if (Status submitted = batch.in_flight->submit(copies); !submitted) {
       return copy_failure(batch, "submission", std::move(submitted.error()));
     }
     // Behind the first batch the stream's own order is enough.
@@ -152,7 +159,7 @@ class PlanPut {
   }
 
   Status wait_for(const Batch& batch) {
-    Status waited = batch.in_flight->wait(absorbed_);
+    Status waited = batch.in_flight->wait();
     if (!waited) return copy_failure(batch, "wait", std::move(waited.error()));
     return waited;
   }

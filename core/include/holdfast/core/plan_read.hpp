@@ -98,6 +98,9 @@ class PlanRead {
     }
     std::vector<Error> failures;
     for (Part& part : parts_) end(part, failures);
+    for (Part& part : parts_) {
+      if (part.in_flight != nullptr) part.in_flight->move_absorbed_to(failures);
+    }
     if (there && *there) {
       move_to(absorbed_, failures);
       return {ReadVerdict::restored, true, {}};
@@ -230,7 +233,7 @@ class PlanRead {
     part.in_flight = context_.make_batch(stream_, segments.front().generation);
     part.plan->attach(part.in_flight);
     touched_ = true;
-    if (Status submitted = part.in_flight->submit(copies, absorbed_); !submitted) {
+    if (Status submitted = part.in_flight->submit(copies); !submitted) {
       return of_part(make_error(Errc::copy_failed, "restore", "batch submission", std::move(submitted.error())), part);
     }
     // Behind the first batch the stream's own order is enough.
@@ -239,7 +242,7 @@ class PlanRead {
   }
 
   Status wait_for(Part& part) {
-    Status waited = part.in_flight->wait(absorbed_);
+    Status waited = part.in_flight->wait();
     if (!waited) return of_part(make_error(Errc::copy_failed, "restore", "wait", std::move(waited.error())), part);
     return waited;
   }

@@ -66,7 +66,7 @@ class PutPlanLease {
     check(context_ != nullptr, "abort of an ended plan");
     PlanContext<Rt>& context = *std::exchange(context_, nullptr);
     if (batch_ != nullptr) {
-      if (Status waited = context.wait_for(*batch_); !waited) {
+      if (Status waited = batch_->wait(); !waited) {
         context.quarantine_plan({plan_, PlanSide::write, terms_.generation,
                                  terms_.keys.size() * slot_bytes(terms_.value_bytes),
                                  std::vector<std::string>(terms_.keys.begin(), terms_.keys.end()), std::move(batch_)});

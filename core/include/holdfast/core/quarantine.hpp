@@ -94,14 +94,10 @@ class Quarantine {
  private:
   static bool landed(BatchInFlight<Rt>& batch, Landing how, std::vector<Error>& errors) {
     if (how == Landing::torn_down) batch.torn_down();
-    Result<bool> landed = how == Landing::wait ? waited(batch, errors) : batch.poll(errors);
-    if (landed) return *landed;
-    errors.push_back(std::move(landed.error()));
-    return false;
-  }
-  static Result<bool> waited(BatchInFlight<Rt>& batch, std::vector<Error>& errors) {
-    if (Status waited = batch.wait(errors); !waited) return std::move(waited.error());
-    return true;
+    Status waited = how == Landing::poll ? batch.poll() : batch.wait();
+    batch.move_absorbed_to(errors);
+    if (!waited) errors.push_back(std::move(waited.error()));
+    return !batch.may_be_in_flight();
   }
 
   Rt& runtime_;

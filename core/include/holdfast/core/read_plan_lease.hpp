@@ -41,7 +41,7 @@ class ReadPlanLease {
     check(context_ != nullptr, "release of an ended plan");
     PlanContext<Rt>& context = *std::exchange(context_, nullptr);
     if (batch_ != nullptr) {
-      if (Status waited = context.wait_for(*batch_); !waited) {
+      if (Status waited = batch_->wait(); !waited) {
         context.quarantine_plan({plan_, PlanSide::read, generation_, 0,
                                  std::vector<std::string>(keys_.begin(), keys_.end()), std::move(batch_)});
         return make_error(Errc::quarantined, "release", "a copy may still be in flight", std::move(waited.error()));

@@ -21,17 +21,17 @@ class EngineCopyStreamTest : public testing::Test {
     geometry_.ring_frames = 12;
     geometry_.latent_bytes = 100;
     EXPECT_TRUE(device_.host_register(host(), host_.size(), HostAccess::read_write).has_value());
-    open(engine_, true);
+    open(engine_, &device_);
   }
   ~EngineCopyStreamTest() override {
     engine_.close();
     EXPECT_EQ(device_.event_count(), 0U);
     EXPECT_TRUE(device_.host_unregister(host()).has_value());
   }
-  void open(StandInEngine& engine, bool own_copy_stream) {
+  void open(StandInEngine& engine, CudaBackend* events) {
     const SessionSpec spec{1, geometry_, geometry_, {}};
     const std::vector<std::string> actions{"0", "1", "2", "3", "4", "5"};
-    EXPECT_TRUE(engine.open(oracle_.layout_of(geometry_), oracle_.path_of(spec, actions), own_copy_stream).has_value());
+    EXPECT_TRUE(engine.open(oracle_.layout_of(geometry_), oracle_.path_of(spec, actions), events).has_value());
     EXPECT_TRUE(engine.generate());
   }
   std::uintptr_t host() { return reinterpret_cast<std::uintptr_t>(host_.data()); }
@@ -68,7 +68,7 @@ TEST_F(EngineCopyStreamTest, CopiesGetAStreamOfTheirOwnAnEventToWaitForAndAFollo
 
 TEST_F(EngineCopyStreamTest, WithoutOneTheEnginesStreamIsAllThereIs) {
   StandInEngine plain(device_, oracle_, tensors_);
-  open(plain, false);
+  open(plain, nullptr);
   const CopyStream on = plain.copy_stream();
   EXPECT_EQ(on.stream, plain.stream());
   EXPECT_FALSE(on.producer.has_value());

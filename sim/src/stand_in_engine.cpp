@@ -24,7 +24,7 @@ StandInEngine::~StandInEngine() {
   if (copy_stream_) static_cast<void>(device_.destroy_stream(*copy_stream_).has_value());
 }
 
-Status StandInEngine::open(LayoutIndex layout_index, std::vector<NodeIndex> nodes, bool own_copy_stream) {
+Status StandInEngine::open(LayoutIndex layout_index, std::vector<NodeIndex> nodes, CudaBackend* events) {
   check(!is_open_, "an engine is opened once");
   layout_ = layout_index;
   path_ = std::move(nodes);
@@ -36,9 +36,9 @@ Status StandInEngine::open(LayoutIndex layout_index, std::vector<NodeIndex> node
   published_ = {};
   frame_hashes_.clear();
 
-  own_copy_stream_ = own_copy_stream;
+  events_ = events;
   for (std::optional<StreamRef>* of : {&stream_, &copy_stream_}) {
-    if (*of || (of == &copy_stream_ && !own_copy_stream)) continue;
+    if (*of || (of == &copy_stream_ && events == nullptr)) continue;
     Result<StreamRef> stream = device_.create_stream();
     if (!stream) return tl::unexpected(stream.error());
     *of = *stream;
@@ -319,12 +319,12 @@ void StandInEngine::end_resume_warm(std::uint32_t chunks, bool right) {
 CopyStream StandInEngine::copy_stream() {
   drop_producer();
   CopyStream on = *stream_;
-  if (!own_copy_stream_) return on;
-  const Result<EventRef> event = device_.event_create();
+  if (events_ == nullptr) return on;
+  const Result<EventRef> event = events_->event_create();
   if (!event) return on;
   producer_ = *event;
   // In a dead context nothing is recorded, and nothing is copied.
-  if (!device_.event_record(*event, *stream_)) return on;
+  if (!events_->event_record(*event, *stream_)) return on;
   on.stream = *copy_stream_;
   on.producer = producer_;
   on.follower = this;
@@ -332,17 +332,17 @@ CopyStream StandInEngine::copy_stream() {
 }
 
 void StandInEngine::follow(StreamRef copies, std::optional<EventRef> done) {
-  const auto wait_for = [&](EventRef event) { static_cast<void>(device_.stream_wait(*stream_, event).has_value()); };
+  const auto wait_for = [&](EventRef event) { static_cast<void>(events_->stream_wait(*stream_, event).has_value()); };
   if (done) return wait_for(*done);
-  const Result<EventRef> event = device_.event_create();
+  const Result<EventRef> event = events_->event_create();
   if (!event) return;
-  if (device_.event_record(*event, copies)) wait_for(*event);
-  static_cast<void>(device_.event_destroy(*event).has_value());
+  if (events_->event_record(*event, copies)) wait_for(*event);
+  static_cast<void>(events_->event_destroy(*event).has_value());
 }
 
 void StandInEngine::drop_producer() {
   // One that died with its client is known to nobody.
-  if (producer_) static_cast<void>(device_.event_destroy(*std::exchange(producer_, std::nullopt)).has_value());
+  if (producer_) static_cast<void>(events_->event_destroy(*std::exchange(producer_, std::nullopt)).has_value());
 }
 
 std::vector<DeviceTensor> StandInEngine::ring() {

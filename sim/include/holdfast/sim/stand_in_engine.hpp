@@ -50,7 +50,8 @@ class StandInEngine final : public Engine, private CopyFollower {
 
   // Takes device memory for the ring. An engine may be opened again after close(); it keeps its stream, as a runtime's
   // worker does, so that what a store could not wait for then may be waited for later.
-  Status open(LayoutIndex layout, std::vector<NodeIndex> path, bool own_copy_stream = false);
+  // `events`: copies get a stream of their own, ordered with the engine's by events of this runtime, which outlives it.
+  Status open(LayoutIndex layout, std::vector<NodeIndex> path, CudaBackend* events = nullptr);
   // Reads the whole ring once more, then gives the memory back.
   void close();
   // The context is gone, and all memory with it.
@@ -120,8 +121,8 @@ class StandInEngine final : public Engine, private CopyFollower {
   std::vector<NodeIndex> path_;
   std::optional<StreamRef> stream_;
   std::optional<StreamRef> copy_stream_;  // once it was asked for
-  bool own_copy_stream_ = false;
-  std::optional<EventRef> producer_;  // as last handed in
+  CudaBackend* events_ = nullptr;         // while copies have it
+  std::optional<EventRef> producer_;      // as last handed in
   std::vector<std::uintptr_t> ring_tensors_;
   std::uintptr_t finalized_latent_ = 0;
   std::uintptr_t targets_ = 0;

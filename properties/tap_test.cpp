@@ -142,12 +142,14 @@ TEST_F(TapTest, TheBaselineNamesWhatIsLeft) {
   look({"a"});                     // a handle with another
   const PlanPtr plan = started({"b"});
   submit(plan, 1);
+  ASSERT_TRUE(tap.cuda().event_create());
   tap.check_baseline();
   EXPECT_THAT(violated(), Each("quiescent-baseline"));
   std::string all;
   for (const Violation& violation : context.verdicts.violations()) all += violation.message + "\n";
-  EXPECT_THAT(all, AllOf(HasSubstr("2 live plans"), HasSubstr("1 live handles"), HasSubstr("2 holders"),
-                         HasSubstr("a (2)"), HasSubstr("1 prepared slots"), HasSubstr("1 copies in flight")));
+  EXPECT_THAT(all,
+              AllOf(HasSubstr("2 live plans"), HasSubstr("1 live handles"), HasSubstr("2 holders"), HasSubstr("a (2)"),
+                    HasSubstr("1 prepared slots"), HasSubstr("1 copies in flight"), HasSubstr("1 events")));
 }
 
 TEST_F(TapTest, TheBaselineFindsDamageInFreeSlots) {

@@ -111,6 +111,8 @@ const auto kMalformed = testing::Values(
               "$.faults[0].code: "},
     Malformed{"flag_of_a_wrong_type", [](Text& t) { t.schema += R"(, "in_memory_store": 1)"; },
               "$.in_memory_store: is a number, not a boolean"},
+    Malformed{"too_many_batches", [](Text& t) { t.schema += R"(, "batches_in_flight": 65)"; },
+              "$.batches_in_flight: 65 is above 64"},
     Malformed{"unknown_kind", [](Text& t) { t.open = R"({"id": 1, "kind": "explode"})"; },
               "$.steps[0].kind: unknown name \"explode\""},
     Malformed{"unknown_call", [](Text& t) { t.fault = R"({"step": 2, "call": "putt", "kind": "lost"})"; },

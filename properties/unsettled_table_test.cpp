@@ -28,6 +28,29 @@ TEST_F(UnsettledTableTest, APutIsRefusedUntilTheBoundOfItsLastKey) {
   EXPECT_EQ(gate({"b", "a"}, kBound), PutGate::leftovers);
 }
 
+TEST_F(UnsettledTableTest, WhenTooManyKeysAreInDoubtNoPutBeginsButOneThatSettlesSome) {
+  UnsettledOptions options;
+  options.keys_max = 2;
+  table = UnsettledTable(options);
+  const std::vector<std::string_view> other{"b"};
+  table.add("a", unknown, kCommit);
+  EXPECT_EQ(table.gate(other, kCommit), PutGate::open);
+  table.block("quarantined");
+  EXPECT_EQ(table.gate(other, kCommit), PutGate::full);
+  EXPECT_EQ(gate({"a"}, kBound), PutGate::leftovers);
+  EXPECT_EQ(gate({"a"}, kBound - 1), PutGate::unsettled);
+  table.unblock("quarantined");
+  EXPECT_EQ(table.gate(other, kCommit), PutGate::open);
+}
+
+TEST_F(UnsettledTableTest, ItHasKeysInDoubtWhateverTheirBoundAndThoseInQuarantine) {
+  table.add("a", unknown, kCommit);
+  table.block("b");
+  EXPECT_TRUE(table.contains_any(std::vector<std::string_view>{"x", "a"}));
+  EXPECT_TRUE(table.contains_any(std::vector<std::string_view>{"b"}));
+  EXPECT_FALSE(table.contains_any(std::vector<std::string_view>{"x"}));
+}
+
 TEST_F(UnsettledTableTest, ALeftoverIsDueAtOnceAndAnUnknownOutcomeAtItsBound) {
   table.add("left", leftover, kCommit);
   table.add("unknown", unknown, kCommit);

@@ -60,7 +60,7 @@ Status CopyBatch::check_device_side() const {
   return {};
 }
 
-Status CopyBatch::build_copies() {
+Status CopyBatch::build_copies(std::vector<HostRange>& written) {
   std::vector<Copy> copies;
   copies.reserve(device_.size());
   for (std::size_t i = 0; i < device_.size(); ++i) {
@@ -70,8 +70,8 @@ Status CopyBatch::build_copies() {
     copies.push_back({to_host ? host : device, to_host ? device : host, host_[i].bytes});
   }
   // The runtime would take overlapping destinations without a word, and write either.
-  std::vector<HostRange> destinations;
-  destinations.reserve(copies.size());
+  std::vector<HostRange> destinations = written;
+  destinations.reserve(written.size() + copies.size());
   for (const Copy& copy : copies) destinations.push_back({copy.dst, copy.bytes});
   const auto by_base = [](const HostRange& a, const HostRange& b) { return a.base < b.base; };
   if (!std::is_sorted(destinations.begin(), destinations.end(), by_base)) {
@@ -79,10 +79,11 @@ Status CopyBatch::build_copies() {
   }
   for (std::size_t i = 1; i < destinations.size(); ++i) {
     if (overlap(destinations[i - 1], destinations[i])) {
-      return invalid("validate", "two copies of one batch write the same bytes");
+      return invalid("validate", "two copies write the same bytes");
     }
   }
   copies_ = std::move(copies);
+  written = std::move(destinations);
   return {};
 }
 

@@ -58,7 +58,14 @@ PutGate UnsettledTable::gate(Keys keys, Nanos now_ns) const {
     if (now_ns < bound_of(at->second)) return PutGate::unsettled;
     gate = PutGate::leftovers;
   }
+  // What settles keys is let through.
+  if (gate == PutGate::open && entries_.size() + blocked_.size() >= options_.keys_max) return PutGate::full;
   return gate;
+}
+
+bool UnsettledTable::contains_any(Keys keys) const {
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](std::string_view key) { return contains(key) || blocked_.find(key) != blocked_.end(); });
 }
 
 bool UnsettledTable::adoptable(Keys keys, std::span<const std::uint64_t> value_bytes, Nanos now_ns) const {

@@ -138,6 +138,13 @@ const FlightBatch* CopyLedger::oldest_to_host() const {
   return nullptr;
 }
 
+const FlightBatch* CopyLedger::oldest_of_operation(std::uint32_t operation) const {
+  for (const std::uint32_t index : live_) {
+    if (pool_[index].operation == operation) return &pool_[index];
+  }
+  return nullptr;
+}
+
 void CopyLedger::reset() {
   drop_all([](const FlightBatch&) {});
   batch_ordinal_ = event_ordinal_ = 0;

@@ -35,6 +35,7 @@ struct FlightBatch {
   bool failed = false;  // its submission: any subset may be in flight
   Nanos at_ns = 0;
   std::uint32_t step = 0;
+  std::uint32_t operation = 0;
   std::vector<FlightCopy> copies;
 };
 
@@ -88,6 +89,7 @@ class CopyLedger {
   [[nodiscard]] const FlightBatch* oldest_of_plan(std::uint32_t plan, std::uint32_t plan_ordinal) const;
   [[nodiscard]] const FlightBatch* oldest_in(std::uintptr_t base, std::uint64_t bytes) const;
   [[nodiscard]] const FlightBatch* oldest_to_host() const;
+  [[nodiscard]] const FlightBatch* oldest_of_operation(std::uint32_t operation) const;
 
   void reset();
 

@@ -106,10 +106,10 @@ void TraceAuthor::put_fault(Id step, const Path& path) {
     case 3:
       fault(step, Call::copy_batch, batch, any_of({FaultKind::before, FaultKind::part}), kLaunch, seed);
       if (one_in(3)) any_fault(step, Call::put_abort, 0);
-      if (one_in(4)) fault(step, Call::stream_synchronize, batch, FaultKind::before, kLaunch);
+      if (one_in(4)) fault(step, wait_call(), batch, FaultKind::before, kLaunch);
       return;
     case 4:
-      fault(step, Call::stream_synchronize, batch, FaultKind::before, kLaunch, 0, one_in(8));
+      fault(step, wait_call(), batch, FaultKind::before, kLaunch, 0, one_in(8));
       if (one_in(3)) any_fault(step, Call::put_abort, 0);
       return;
     case 5:
@@ -131,8 +131,8 @@ void TraceAuthor::put_fault(Id step, const Path& path) {
       return fault(step, Call::local_fast_put_start, puts(path) - 1, FaultKind::time, 0, kPlanTimeout + kSecond);
     default:
       return any_fault(step,
-                       any_of({Call::local_fast_put_start, Call::copy_batch, Call::stream_synchronize,
-                               Call::local_fast_put_commit, Call::commit_wait, Call::pointer_attributes}),
+                       any_of({Call::local_fast_put_start, Call::copy_batch, wait_call(), Call::local_fast_put_commit,
+                               Call::commit_wait, Call::pointer_attributes}),
                        put);
   }
 }
@@ -237,7 +237,7 @@ void TraceAuthor::get_fault(Id step, const Path& path) {
     case 5:
       return fault(step, Call::copy_batch, get, any_of({FaultKind::before, FaultKind::part}), kLaunch, seed);
     case 6:
-      return fault(step, Call::stream_synchronize, get, FaultKind::before, kLaunch, 0, one_in(8));
+      return fault(step, wait_call(), get, FaultKind::before, kLaunch, 0, one_in(8));
     case 7:
       return any_fault(step, Call::release_views, get);
     case 8:
@@ -249,8 +249,7 @@ void TraceAuthor::get_fault(Id step, const Path& path) {
     case 10:
       return fault(step, Call::get_transfer, get, FaultKind::evict, 0, seed);
     default:
-      return any_fault(step, any_of({Call::get_start, Call::get_transfer, Call::copy_batch, Call::stream_synchronize}),
-                       get);
+      return any_fault(step, any_of({Call::get_start, Call::get_transfer, Call::copy_batch, wait_call()}), get);
   }
 }
 
@@ -312,8 +311,8 @@ void TraceAuthor::play_make_room() { trace_.make_room(rng_.between(1, 24) * kSlo
 
 void TraceAuthor::play_owner_restart() {
   if (!profile_.faults) return play_idle();
-  const auto call = any_of({Call::local_fast_put_start, Call::copy_batch, Call::stream_synchronize,
-                            Call::local_fast_put_commit, Call::commit_wait});
+  const auto call = any_of(
+      {Call::local_fast_put_start, Call::copy_batch, wait_call(), Call::local_fast_put_commit, Call::commit_wait});
   switch (rng_.below(4)) {
     case 0:
       trace_.owner_restart();
@@ -328,7 +327,7 @@ void TraceAuthor::play_owner_restart() {
       const Path path = fresh_path(&keep);
       const Id session = open(path);
       if (keep > 0) resume(session);
-      fault(trace_.generate(session), Call::stream_synchronize, latent_puts(path), FaultKind::before, kLaunch, 0, true);
+      fault(trace_.generate(session), wait_call(), latent_puts(path), FaultKind::before, kLaunch, 0, true);
       trace_.owner_restart();
       break;
     }
@@ -344,7 +343,7 @@ void TraceAuthor::play_owner_restart() {
     default: {
       const Path path = known_path();
       const Id step = trace_.resume(open(path));
-      const auto get = any_of({Call::get_start, Call::get_transfer, Call::copy_batch, Call::stream_synchronize});
+      const auto get = any_of({Call::get_start, Call::get_transfer, Call::copy_batch, wait_call()});
       fault(step, get, static_cast<std::uint32_t>(rng_.below(latent_puts(path) + 1)), FaultKind::gone);
       break;
     }
@@ -394,7 +393,7 @@ void TraceAuthor::play_death() {
       const Id session = open(path);
       if (keep > 0) trace_.resume(session);
       fault(trace_.generate(session),
-            any_of({Call::local_fast_put_start, Call::copy_batch, Call::stream_synchronize, Call::local_fast_put_commit,
+            any_of({Call::local_fast_put_start, Call::copy_batch, wait_call(), Call::local_fast_put_commit,
                     Call::commit_wait}),
             nth, FaultKind::death);
       break;
@@ -402,9 +401,7 @@ void TraceAuthor::play_death() {
     case 1: {
       const Path path = known_path();
       const Id step = trace_.resume(open(path));
-      fault(step,
-            any_of(
-                {Call::get_start, Call::get_transfer, Call::copy_batch, Call::stream_synchronize, Call::release_views}),
+      fault(step, any_of({Call::get_start, Call::get_transfer, Call::copy_batch, wait_call(), Call::release_views}),
             nth, FaultKind::death);
       break;
     }

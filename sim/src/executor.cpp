@@ -152,6 +152,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   system_options.grant_bytes = run_trace.grant_bytes;
   system_options.hash_seed = perturbation.hash_seed;
   system_options.in_memory_store = run_trace.in_memory_store;
+  system_options.batches_in_flight = run_trace.batches_in_flight;
   if (run_trace.in_memory_store) lend_staging(staging_bytes_of(run_trace));
   side_by_side = run_options.strategy != nullptr || !run_trace.switches.empty();
   sync.attach(side_by_side ? &scheduler : nullptr, side_by_side ? &turn_taker : nullptr);

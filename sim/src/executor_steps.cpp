@@ -121,7 +121,9 @@ Executor::Impl::Session* Executor::Impl::open_session(SessionId id, const Step& 
     book.know(oracle.node(index), oracle.node(index).depth < sink_chunks(declared));
   }
   session.engine = take_engine();
-  if (Status opened = session.engine->open(oracle.layout_of(real), session.path); !opened) {
+  if (Status opened =
+          session.engine->open(oracle.layout_of(real), session.path, trace->copy_stream ? &tap.cuda() : nullptr);
+      !opened) {
     if (ending.code == 0) ending.code = opened.error().code;
     ending.skipped = true;
     ending.text = "no device memory";

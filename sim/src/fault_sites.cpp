@@ -19,7 +19,8 @@ constexpr std::uint32_t kBurstsMax = 3;
 
 constexpr CallSet kTransportCalls = kPutCalls | kGetCalls | set_of({Call::wait_local_segments_ready});
 constexpr CallSet kCleanUpCalls = set_of({Call::put_abort, Call::remove, Call::cancel_get_transfer, Call::release_views,
-                                          Call::host_unregister, Call::file_remove, Call::stream_synchronize});
+                                          Call::host_unregister, Call::file_remove, Call::stream_synchronize,
+                                          Call::event_synchronize, Call::event_query, Call::event_destroy});
 
 // Half of all calls are the first of their step.
 std::uint32_t draw_nth(Rng& rng) {

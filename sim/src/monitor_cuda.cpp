@@ -219,10 +219,14 @@ struct Monitor::Impl::Cuda final : CudaBackend {
 
   void submitted(CopyDirection direction, std::span<const Copy> batch, std::uint32_t stream, Nanos at_ns, bool ok) {
     const bool to_host = direction == CopyDirection::device_to_host;
+    if (monitor.copies.oldest_of_operation(monitor.operation.ordinal) != nullptr) {
+      monitor.context.marks.reach(Mark::batches_overlapped);
+    }
     FlightBatch& flight = monitor.copies.submit(stream);
     flight.direction = direction;
     flight.at_ns = at_ns;
     flight.step = monitor.context.step;
+    flight.operation = monitor.operation.ordinal;
     flight.failed = !ok;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       FlightCopy copy{to_host ? batch[i].dst : batch[i].src, batch[i].bytes};
@@ -260,6 +264,9 @@ struct Monitor::Impl::Cuda final : CudaBackend {
   Result<EventRef> event_create() override {
     auto answer = below().event_create();
     monitor.count_call().push_back(answer ? monitor.copies.create_event(*answer) : 0);
+    if (!answer && is_cuda(answer.error(), CudaErrc::memory_allocation)) {
+      monitor.context.marks.reach(Mark::event_refused);
+    }
     monitor.log(Call::event_create, answer, [&] { return fmt::format("event {}", monitor.fields.front()); });
     return answer;
   }
@@ -271,6 +278,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
       monitor.copies.record_event(event, on);
     } else {
       monitor.copies.forget_record(event);
+      may_be_theirs(on, Call::event_record);
     }
     return logged(Call::event_record, event, on, std::move(answer));
   }
@@ -278,9 +286,18 @@ struct Monitor::Impl::Cuda final : CudaBackend {
   Status stream_wait(StreamRef stream, EventRef event) override {
     Status answer = below().stream_wait(stream, event);
     const std::uint32_t on = monitor.copies.stream_of(stream);
-    if (answer) monitor.copies.stream_waits(on, event);
+    if (answer) {
+      monitor.copies.stream_waits(on, event);
+      monitor.context.marks.reach(Mark::copied_beside_the_engine);
+    } else {
+      may_be_theirs(on, Call::stream_wait);
+    }
     return logged(Call::stream_wait, event, on, std::move(answer));
   }
+
+  // An asynchronous error is told once, by whatever call comes next: after this one a wait that succeeds says nothing
+  // of what the stream held.
+  void may_be_theirs(std::uint32_t stream, Call call) { monitor.wait_failed(monitor.copies.all_of(stream), call); }
 
   Status logged(Call call, EventRef event, std::uint32_t stream, Status answer) {
     const std::uint32_t ordinal = monitor.copies.event_of(event);

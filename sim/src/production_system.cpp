@@ -100,6 +100,7 @@ ManagerOptions manager_options(const SystemOptions& options, Listener& listener)
 PlanOptions plan_options(const SystemOptions& options) {
   PlanOptions plan;
   if (options.grant_bytes != 0) plan.registry.piece_bytes = options.grant_bytes;
+  if (options.batches_in_flight != 0) plan.overlap = {CopyMode::overlapped, options.batches_in_flight, 1};
   return plan;
 }
 

@@ -21,6 +21,7 @@ std::uint64_t draw_late_ns(Call call, Rng& rng) {
     case Call::get_transfer:
       return any_of<std::uint64_t>(rng, {kLittle, 5 * kSecond, 361 * kSecond});
     case Call::stream_synchronize:
+    case Call::event_synchronize:
       return rng.ratio(1, 12) ? 21 * kMinute : any_of<std::uint64_t>(rng, {kLittle, 5 * kSecond, 70 * kSecond});
     default:
       return any_of<std::uint64_t>(rng, {kLittle, kSecond, 30 * kSecond});
@@ -69,7 +70,8 @@ CallSet calls_of(StepKind kind) {
     case StepKind::warm_up:
       return kRegistration;
     case StepKind::pump:
-      return kGetCalls | set_of({Call::remove, Call::put_abort, Call::stream_synchronize});
+      return kGetCalls |
+             set_of({Call::remove, Call::put_abort, Call::stream_synchronize, Call::event_query, Call::event_destroy});
     case StepKind::snapshot:
       return kFileCalls;
     case StepKind::restart:

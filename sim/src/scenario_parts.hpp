@@ -60,6 +60,15 @@ void orphans(TraceBuilder& trace);
 void full_of_orphans(TraceBuilder& trace);
 void memory_tier(TraceBuilder& trace);
 
+// ---- scenarios_overlapping.cpp
+void overlapped(TraceBuilder& trace);
+void overlapped_beside(TraceBuilder& trace);
+void synchronous_beside(TraceBuilder& trace);
+void memory_tier_beside(TraceBuilder& trace);
+void overlapped_failures(TraceBuilder& trace);
+void overlapped_stuck(TraceBuilder& trace);
+void vanished_part(TraceBuilder& trace);
+
 // ---- scenarios_resuming.cpp
 void full_hit(TraceBuilder& trace);
 void two_of_three(TraceBuilder& trace);

@@ -21,9 +21,10 @@ std::byte* at(std::uintptr_t address) { return reinterpret_cast<std::byte*>(addr
 StandInEngine::~StandInEngine() {
   close();
   if (stream_) static_cast<void>(device_.destroy_stream(*stream_).has_value());
+  if (copy_stream_) static_cast<void>(device_.destroy_stream(*copy_stream_).has_value());
 }
 
-Status StandInEngine::open(LayoutIndex layout_index, std::vector<NodeIndex> nodes) {
+Status StandInEngine::open(LayoutIndex layout_index, std::vector<NodeIndex> nodes, CudaBackend* events) {
   check(!is_open_, "an engine is opened once");
   layout_ = layout_index;
   path_ = std::move(nodes);
@@ -35,10 +36,12 @@ Status StandInEngine::open(LayoutIndex layout_index, std::vector<NodeIndex> node
   published_ = {};
   frame_hashes_.clear();
 
-  if (!stream_) {
+  events_ = events;
+  for (std::optional<StreamRef>* of : {&stream_, &copy_stream_}) {
+    if (*of || (of == &copy_stream_ && events == nullptr)) continue;
     Result<StreamRef> stream = device_.create_stream();
     if (!stream) return tl::unexpected(stream.error());
-    stream_ = *stream;
+    *of = *stream;
   }
   is_open_ = true;
   Status allocated;
@@ -65,6 +68,7 @@ void StandInEngine::close() {
   if (!is_open_) return;
   reach_stream_order();
   reread(ring_.size() * layout().tensors());
+  drop_producer();
   free_targets();
   const auto give_back = [&](std::uintptr_t memory, std::uint64_t bytes) {
     tensors_.on_tensor_gone(memory);
@@ -82,6 +86,8 @@ void StandInEngine::close() {
 
 void StandInEngine::abandon() {
   stream_.reset();
+  copy_stream_.reset();
+  producer_.reset();
   if (!is_open_) return;
   for (const std::uintptr_t tensor : ring_tensors_) tensors_.on_tensor_gone(tensor);
   if (finalized_latent_ != 0) tensors_.on_tensor_gone(finalized_latent_);
@@ -330,6 +336,35 @@ void StandInEngine::end_resume_warm(std::uint32_t chunks, bool right) {
 }
 
 // ---- What the store sees.
+
+CopyStream StandInEngine::copy_stream() {
+  drop_producer();
+  CopyStream on = *stream_;
+  if (events_ == nullptr) return on;
+  const Result<EventRef> event = events_->event_create();
+  if (!event) return on;
+  producer_ = *event;
+  // In a dead context nothing is recorded, and nothing is copied.
+  if (!events_->event_record(*event, *stream_)) return on;
+  on.stream = *copy_stream_;
+  on.producer = producer_;
+  on.follower = this;
+  return on;
+}
+
+void StandInEngine::follow(StreamRef copies, std::optional<EventRef> done) {
+  const auto wait_for = [&](EventRef event) { static_cast<void>(events_->stream_wait(*stream_, event).has_value()); };
+  if (done) return wait_for(*done);
+  const Result<EventRef> event = events_->event_create();
+  if (!event) return;
+  if (events_->event_record(*event, copies)) wait_for(*event);
+  static_cast<void>(events_->event_destroy(*event).has_value());
+}
+
+void StandInEngine::drop_producer() {
+  // One that died with its client is known to nobody.
+  if (producer_) static_cast<void>(events_->event_destroy(*std::exchange(producer_, std::nullopt)).has_value());
+}
 
 std::vector<DeviceTensor> StandInEngine::ring() {
   std::vector<DeviceTensor> tensors;

@@ -264,6 +264,7 @@ void Tap::check_baseline() {
   none(tap.owner.holders(), "holders");
   none(tap.owner.prepared_slots(), "prepared slots");
   none(tap.device.in_flight_count(), "copies in flight");
+  none(tap.device.event_count(), "events");
 }
 
 void Tap::reset() { impl_->ending = {}; }

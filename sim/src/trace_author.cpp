@@ -97,6 +97,10 @@ Geometry TraceAuthor::twin_of(Geometry twin) {
 void TraceAuthor::begin() {
   Trace& trace = trace_.trace();
   trace.in_memory_store = chance(profile_.in_memory_store);
+  // Drawn apart: the same seed does the same in either mode.
+  Rng modes(~trace.seed);
+  if (modes.ratio(1, 2)) trace.batches_in_flight = static_cast<std::uint32_t>(modes.between(1, 3));
+  trace.copy_stream = modes.ratio(1, 3);
   const bool large = chance(profile_.large_values);
   const std::uint64_t pieces = 1 + rng_.below(4);
   const bool tight = chance(profile_.tight_segment);
@@ -252,6 +256,12 @@ std::uint32_t TraceAuthor::kv_groups(const Path& path) {
 
 std::uint32_t TraceAuthor::registration_pieces() {
   return static_cast<std::uint32_t>(trace_.trace().segment_bytes / trace_.trace().grant_bytes);
+}
+
+Call TraceAuthor::wait_call() {
+  const Trace& trace = trace_.trace();
+  const bool by_event = trace.batches_in_flight != 0 && !trace.in_memory_store;
+  return by_event ? Call::event_synchronize : Call::stream_synchronize;
 }
 
 void TraceAuthor::fault(Id step, Call call, std::uint32_t nth, FaultKind kind, std::int32_t code, std::uint64_t arg,

@@ -86,6 +86,8 @@ class TraceAuthor {
   [[nodiscard]] std::uint32_t kv_groups(const Path& path);
   [[nodiscard]] std::uint32_t puts(const Path& path) { return latent_puts(path) + kv_groups(path); }
   [[nodiscard]] std::uint32_t registration_pieces();
+  // By which a batch of copies is waited for.
+  [[nodiscard]] Call wait_call();
 
   void fault(Id step, Call call, std::uint32_t nth, FaultKind kind, std::int32_t code = 0, std::uint64_t arg = 0,
              bool persistent = false);

@@ -44,7 +44,8 @@ Status check_memory(const Trace& trace, const TraceLimits& limits) {
   };
   if (Status status = check("$.segment_bytes", trace.segment_bytes, limits.segment_bytes_max); !status) return status;
   if (Status status = check("$.grant_bytes", trace.grant_bytes, limits.segment_bytes_max); !status) return status;
-  return check_range("$.capacity_bytes", trace.capacity_bytes, 0, kHugeBytes);
+  if (Status status = check_range("$.capacity_bytes", trace.capacity_bytes, 0, kHugeBytes); !status) return status;
+  return check_range("$.batches_in_flight", trace.batches_in_flight, 0, limits.batches_in_flight_max);
 }
 
 // The longest value must fit into a grant: otherwise every put of the geometry would be refused.

@@ -44,9 +44,15 @@ class CopyBatch {
   // no two destinations overlapping. Host addresses are translated to registered ones.
   template <class Registry>
   [[nodiscard]] Status validate(const Registry& registry) {
+    std::vector<HostRange> written;
+    return validate(registry, written);
+  }
+  // The same, where earlier batches of one operation write `written` already; this one's destinations are added.
+  template <class Registry>
+  [[nodiscard]] Status validate(const Registry& registry, std::vector<HostRange>& written) {
     if (Status checked = check_device_side(); !checked) return checked;
     if (Status translated = registry.translate(host_); !translated) return translated;
-    return build_copies();
+    return build_copies(written);
   }
 
   [[nodiscard]] CopyDirection direction() const { return direction_; }
@@ -60,7 +66,7 @@ class CopyBatch {
     std::uint64_t offset = 0;
   };
   [[nodiscard]] Status check_device_side() const;
-  [[nodiscard]] Status build_copies();
+  [[nodiscard]] Status build_copies(std::vector<HostRange>& written);
 
   CopyDirection direction_;
   std::vector<DeviceSide> device_;

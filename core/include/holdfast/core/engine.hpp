@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "holdfast/core/cuda_runtime.hpp"
+#include "holdfast/core/copy_stream.hpp"
 #include "holdfast/core/result.hpp"
 #include "holdfast/core/tensor.hpp"
 
@@ -23,7 +23,12 @@ struct RingIndices {
 class Engine {
  public:
   virtual ~Engine() = default;
+  // Where the engine's own work on its tensors runs.
   virtual StreamRef stream() = 0;
+  // Where copies run: on the engine's own stream, whose order is all that is needed. An engine that lets its work go on
+  // beside them gives another stream, with an event recorded behind what it has done to its tensors so far, and follows
+  // the copies. The event is used until the next call, and not after the hook.
+  virtual CopyStream copy_stream() { return stream(); }
   // K of layer 0, V of layer 0, K of layer 1, ...: each the whole ring.
   virtual std::vector<DeviceTensor> ring() = 0;
   // How far the ring is filled now.

@@ -136,7 +136,7 @@ class Manager final : public PathReferences {
 
   // The latents of every chunk of the path into `targets`, one per chunk.
   ReadOutcome restore_latents(const PathLease& path, const Layout& layout, std::span<const DeviceTensor> targets,
-                              StreamRef stream, Absorbed& absorbed) {
+                              const CopyStream& stream, Absorbed& absorbed) {
     if (targets.size() != path.chain().size()) {
       return {ReadVerdict::failed, false,
               make_error(Errc::invalid_argument, "restore_latents", "one target per chunk")};
@@ -149,12 +149,12 @@ class Manager final : public PathReferences {
     }
     const std::vector<std::uint64_t> value_bytes(copies.size(), layout.latent_bytes());
     const std::vector<std::uint32_t> groups(copies.size(), 1);
-    return store_.restore({keys.keys(), value_bytes, groups, targets, copies}, stream, absorbed);
+    return store_.restore({keys.keys(), value_bytes, groups, targets, copies, true}, stream, absorbed);
   }
 
   // The values of the path's window into the ring's tensors. Confirms what it restored.
   ReadOutcome restore_window(const PathLease& path, const WorldSpec& spec, std::span<const DeviceTensor> ring,
-                             StreamRef stream, Absorbed& absorbed) {
+                             const CopyStream& stream, Absorbed& absorbed) {
     std::vector<std::uint32_t> depths;
     KeyBatch keys;
     for (const Node* node : path.window()) {
@@ -210,7 +210,7 @@ class Manager final : public PathReferences {
   // already is not moved again. An error says that nothing was published. Where the latent was and the values were not,
   // `kv` says "failed", and its error is absorbed.
   Result<IngestReceipt> ingest(Node& node, const Layout& layout, std::span<const DeviceTensor> values,
-                               const DeviceTensor& latent, StreamRef stream, Absorbed& absorbed) {
+                               const DeviceTensor& latent, const CopyStream& stream, Absorbed& absorbed) {
     IngestReceipt receipt;
     Lacking lacking;
     {
@@ -530,7 +530,7 @@ class Manager final : public PathReferences {
   // put failed or was somebody else's.
   template <class Publish>
   Result<PutReceipt> put_reserved(Keys keys, std::span<const DeviceTensor> tensors, std::uint64_t slots,
-                                  StreamRef stream, Absorbed& absorbed, Publish&& publish) {
+                                  const CopyStream& stream, Absorbed& absorbed, Publish&& publish) {
     if (Result<EvictReceipt> room = free_up(slots, true, absorbed); !room) return std::move(room.error());
     Result<PutReceipt> put = store_.put(keys, tensors, stream, absorbed);
     const std::scoped_lock lock(mutex_);
@@ -540,7 +540,7 @@ class Manager final : public PathReferences {
   }
 
   Status ingest_latent(Node& node, IngestReceipt& receipt, const Layout& layout, const DeviceTensor& latent,
-                       StreamRef stream, Absorbed& absorbed) {
+                       const CopyStream& stream, Absorbed& absorbed) {
     if (latent.bytes != layout.latent_bytes()) {
       return make_error(Errc::layout_mismatch, "ingest", "the latent's length is not the layout's");
     }
@@ -556,7 +556,7 @@ class Manager final : public PathReferences {
   }
 
   Status ingest_values(Node& node, IngestReceipt& receipt, const Layout& layout, std::span<const DeviceTensor> values,
-                       StreamRef stream, Absorbed& absorbed) {
+                       const CopyStream& stream, Absorbed& absorbed) {
     const std::vector<std::uint64_t> value_bytes = value_lengths(layout);
     const bool fits = std::equal(values.begin(), values.end(), value_bytes.begin(), value_bytes.end(),
                                  [](const DeviceTensor& tensor, std::uint64_t bytes) { return tensor.bytes == bytes; });

@@ -46,7 +46,8 @@ class OwnedSnapshots {
     return ready_staging(absorbed);
   }
 
-  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, StreamRef stream, Absorbed& absorbed) {
+  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
+                         Absorbed& absorbed) {
     if (Status valid = validate_tensors(runtime_.cuda, tensors); !valid) return std::move(valid.error());
     if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
     const std::scoped_lock turn(turn_);
@@ -76,7 +77,7 @@ class OwnedSnapshots {
     return PutReceipt{PutVerdict::stored, runtime_.clock.now_ns()};
   }
 
-  ReadOutcome restore(const ReadRequest& request, StreamRef stream, Absorbed& absorbed) {
+  ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed) {
     const std::scoped_lock turn(turn_);
     bool touched = false;
     Status restored = validate_tensors(runtime_.cuda, request.tensors);
@@ -225,7 +226,7 @@ class OwnedSnapshots {
     return registered;
   }
 
-  Status run(CopyBatch& copies, StreamRef stream) {
+  Status run(CopyBatch& copies, const CopyStream& stream) {
     if (Status validated = copies.validate(registry_); !validated) return validated;
     in_flight_.emplace(runtime_, registry_, stream, 0);
     Status submitted = in_flight_->submit(copies);
@@ -241,7 +242,7 @@ class OwnedSnapshots {
   }
 
   // As many values as fit, from `begin` on.
-  Status take_round(std::span<const DeviceTensor> tensors, std::size_t begin, StreamRef stream,
+  Status take_round(std::span<const DeviceTensor> tensors, std::size_t begin, const CopyStream& stream,
                     std::vector<std::vector<std::byte>>& snapshots) {
     CopyBatch copies(CopyDirection::device_to_host);
     std::uint64_t used = 0;
@@ -260,7 +261,7 @@ class OwnedSnapshots {
   }
 
   Status give_round(const ReadRequest& request, const std::vector<std::vector<std::byte>>& values, std::size_t& begin,
-                    StreamRef stream, bool& touched) {
+                    const CopyStream& stream, bool& touched) {
     CopyBatch copies(CopyDirection::host_to_device);
     std::uint64_t used = 0;
     std::vector<std::uintptr_t> placed(values.size(), 0);

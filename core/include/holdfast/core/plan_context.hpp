@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "holdfast/core/answers.hpp"
+#include "holdfast/core/batch_cuts.hpp"
+#include "holdfast/core/check.hpp"
 #include "holdfast/core/guarded.hpp"
 #include "holdfast/core/quarantine.hpp"
 #include "holdfast/core/segment_registry.hpp"
@@ -17,6 +19,7 @@ namespace holdfast {
 struct PlanOptions {
   Nanos plan_age_max_ns = 20 * kMinute;     // below kPlanTimeout, when the owner frees the slots under a live plan
   Nanos commit_patience_ns = 10 * kSecond;  // how long a commit's future is waited for
+  OverlapOptions overlap;
   RegistryOptions registry;
   UnsettledOptions unsettled;
 };
@@ -33,7 +36,9 @@ class PlanContext {
         options(plan_options),
         registry(runtime_ref.cuda, runtime_ref.sync, plan_options.registry),
         quarantine(runtime_ref, registry),
-        unsettled(runtime_ref.sync, plan_options.unsettled) {}
+        unsettled(runtime_ref.sync, plan_options.unsettled) {
+    check(options.overlap.batches_in_flight_max > 0, "no batch may be in flight");
+  }
 
   [[nodiscard]] Nanos now_ns() const { return runtime.clock.now_ns(); }
 
@@ -47,6 +52,13 @@ class PlanContext {
     return segments;
   }
 
+  // A batch of one operation, that the options say how to wait for.
+  [[nodiscard]] std::shared_ptr<BatchInFlight<Rt>> make_batch(const CopyStream& on, std::uint64_t generation) {
+    const bool overlapped = options.overlap.mode == CopyMode::overlapped;
+    return std::make_shared<BatchInFlight<Rt>>(runtime, registry, on, generation,
+                                               overlapped ? BatchWait::by_event : BatchWait::by_stream);
+  }
+
   // `keys` answer "unsettled" until the quarantine lets the plan go.
   void quarantine_plan(QuarantinedPlan<Rt> plan) {
     unsettled.with([&](UnsettledTable& table) {
@@ -56,16 +68,14 @@ class PlanContext {
   }
 
   // Errors are moved to `errors`; what they belong to stays queued.
-  void pump_quarantine(std::vector<Error>& errors) {
+  void end_quarantined(Landing how, std::vector<Error>& errors) {
     std::vector<std::string> unblocked;
-    quarantine.pump(unblocked, errors);
+    quarantine.end_landed(how, unblocked, errors);
     unblock(unblocked);
   }
   void device_torn_down(std::vector<Error>& errors) {
-    std::vector<std::string> unblocked;
-    quarantine.torn_down(unblocked, errors);
+    end_quarantined(Landing::torn_down, errors);
     registry.forget_all();
-    unblock(unblocked);
   }
 
   Rt& runtime;

@@ -1,11 +1,19 @@
-// One put: plans, one batch of copies, one wait, commits, futures, codes.
+// One put: plans, batches of copies, waits, commits, futures, codes.
+//
+// Batch by batch: its groups' plans are started, decoded and validated, and it is submitted, while those before it are
+// copied. When all are submitted, each is waited for and its groups are committed, while those behind it are copied.
+// No plan is committed before all are started and submitted: a refusal, or a failed submission, stores nothing. The
+// futures come last: the owner's work on a commit runs whether or not anyone waits, and every group has been committed
+// before any code is seen, in whatever mode.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,8 +28,8 @@ namespace holdfast {
 
 enum class PutEnd : std::uint8_t {
   stored,
-  exists,   // a plan was refused with 4001: nothing was copied
-  written,  // a plan was refused with 4004: nothing was copied
+  exists,   // a plan was refused with 4001: nothing was stored
+  written,  // a plan was refused with 4004: nothing was stored
   failed,
 };
 
@@ -35,88 +43,159 @@ struct PutAttempt {
 template <Runtime Rt>
 class PlanPut {
  public:
-  PlanPut(PlanContext<Rt>& context, Keys keys, std::span<const DeviceTensor> tensors, StreamRef stream,
+  PlanPut(PlanContext<Rt>& context, Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
           Absorbed& absorbed)
       : context_(context), keys_(keys), tensors_(tensors), stream_(stream), absorbed_(absorbed) {}
 
   PutAttempt run() {
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed_);
-    if (!segments) return failed(std::move(segments.error()));
-    groups_ = group_by_size(keys_, tensors_);
-    if (Status started = start_plans(*segments); !started) return refused_or_failed(std::move(started.error()));
-    if (Status copied = copy_values(); !copied) return failed(std::move(copied.error()));
-    return commit_plans();
+    PutAttempt attempt = try_put();
+    std::vector<Error>& aside = attempt.end == PutEnd::failed ? attempt.error.suppressed : absorbed_;
+    for (const Batch& batch : batches_) batch.in_flight->move_absorbed_to(aside);
+    return attempt;
   }
 
  private:
   using Future = typename Rt::Fluxon::Future;
 
+  struct Batch {
+    BatchCut groups;
+    std::shared_ptr<BatchInFlight<Rt>> in_flight;
+  };
+
   // A key's code while its plan has not been committed.
   static constexpr std::int32_t kNotCommitted = static_cast<std::int32_t>(CommitCode::reservation_gone);
   static constexpr std::int32_t kNoAnswer = static_cast<std::int32_t>(CommitCode::unknown);
 
-  Status start_plans(std::span<const Segment> segments) {
+  PutAttempt try_put() {
+    Result<std::vector<Segment>> segments = context_.live_segments(absorbed_);
+    if (!segments) return failed(std::move(segments.error()));
+    groups_ = group_by_size(keys_, tensors_);
     plans_.reserve(groups_.size());
     addresses_.resize(keys_.size());
-    for (const PutGroup& group : groups_) {
+    for (const BatchCut& cut : cuts()) {
+      batches_.push_back({cut, context_.make_batch(stream_, segments->front().generation)});
+      if (Status started = start_plans(cut, *segments); !started) return refused_or_failed(std::move(started.error()));
+      if (Status copied = copy_values(); !copied) return failed(std::move(copied.error()));
+    }
+    return commit_plans();
+  }
+
+  [[nodiscard]] std::vector<BatchCut> cuts() const {
+    std::vector<std::uint64_t> group_bytes;
+    for (const PutGroup& group : groups_) group_bytes.push_back(group.value_bytes * group.keys.size());
+    return cut_into_batches(group_bytes, context_.options.overlap);
+  }
+
+  // As an error names it.
+  [[nodiscard]] std::string words_of(std::size_t g) const {
+    return fmt::format("group {} of {}, {} values of {} bytes, first {}", g + 1, groups_.size(), groups_[g].keys.size(),
+                       groups_[g].value_bytes, groups_[g].keys.front());
+  }
+  [[nodiscard]] std::string words_of(const BatchCut& cut) const {
+    if (cut.last - cut.first == 1) return words_of(cut.first);
+    return fmt::format("groups {} to {} of {}, first {}", cut.first + 1, cut.last, groups_.size(),
+                       groups_[cut.first].keys.front());
+  }
+  // The error stays what it was: of these groups.
+  Error of_groups(Error error, const BatchCut& cut) const {
+    if (cut.last - cut.first == groups_.size()) return error;
+    error.detail += (error.detail.empty() ? "" : ", ") + words_of(cut);
+    return error;
+  }
+  Error of_group(Error error, std::size_t g) const { return of_groups(std::move(error), {g, g + 1}); }
+  Error copy_failure(const Batch& batch, std::string_view what, Error cause) const {
+    return make_error(Errc::copy_failed, "copy_values", fmt::format("{} of {}", what, words_of(batch.groups)),
+                      std::move(cause));
+  }
+
+  Status start_plans(const BatchCut& cut, std::span<const Segment> segments) {
+    for (std::size_t g = cut.first; g < cut.last; ++g) {
+      const PutGroup& group = groups_[g];
       const Nanos started_ns = context_.now_ns();
       Result<PlanPtr> plan = context_.runtime.fluxon.local_fast_put_start(group.keys, group.value_bytes, PutOptions{});
-      if (!plan) return std::move(plan.error());
+      if (!plan) return of_group(std::move(plan.error()), g);
       plans_.emplace_back(context_, *plan,
                           PutPlanTerms{group.keys, group.value_bytes, segments.front().generation, started_ns});
       const std::vector<std::uint64_t> lengths(group.keys.size(), group.value_bytes);
       Result<std::vector<std::uintptr_t>> decoded = decode_plan_blob({*plan, PlanSide::write, lengths, segments});
-      if (!decoded) return std::move(decoded.error());
+      if (!decoded) return of_group(std::move(decoded.error()), g);
       for (std::size_t i = 0; i < group.members.size(); ++i) addresses_[group.members[i]] = (*decoded)[i];
     }
     return {};
   }
 
+  // Of the last batch.
   Status copy_values() {
+    const Batch& batch = batches_.back();
     CopyBatch copies(CopyDirection::device_to_host);
-    copies.reserve(keys_.size());
-    for (std::size_t i = 0; i < keys_.size(); ++i) copies.add(tensors_[i], 0, addresses_[i], tensors_[i].bytes);
-    if (Status validated = copies.validate(context_.registry); !validated) return validated;
-    for (const PutPlanLease<Rt>& plan : plans_) {
-      if (Status usable = plan.check_usable(); !usable) return usable;
+    for (const std::size_t i : members_of(batch.groups)) copies.add(tensors_[i], 0, addresses_[i], tensors_[i].bytes);
+    if (Status validated = copies.validate(context_.registry, written_); !validated) {
+      return of_groups(std::move(validated.error()), batch.groups);
     }
-    auto batch = std::make_shared<BatchInFlight<Rt>>(context_.runtime, context_.registry, stream_,
-                                                     plans_.front().terms().generation);
-    for (PutPlanLease<Rt>& plan : plans_) plan.attach(batch);
-    if (Status submitted = batch->submit(copies); !submitted) {
-      return make_error(Errc::copy_failed, "copy_values", "batch submission", std::move(submitted.error()));
+    const std::size_t most = context_.options.overlap.batches_in_flight_max;
+    if (batches_.size() > most) {
+      if (Status waited = wait_for(batches_[batches_.size() - 1 - most]); !waited) return waited;
     }
-    if (Status waited = batch->wait(); !waited) {
-      return make_error(Errc::copy_failed, "copy_values", "wait", std::move(waited.error()));
+    for (std::size_t g = batch.groups.first; g < batch.groups.last; ++g) {
+      if (Status usable = plans_[g].check_usable(); !usable) return of_group(std::move(usable.error()), g);
     }
+    for (std::size_t g = batch.groups.first; g < batch.groups.last; ++g) plans_[g].attach(batch.in_flight);
+    if (Status submitted = batch.in_flight->submit(copies); !submitted) {
+      return copy_failure(batch, "submission", std::move(submitted.error()));
+    }
+    // Behind the first batch the stream's own order is enough.
+    stream_.producer.reset();
     return {};
+  }
+
+  // In key order.
+  [[nodiscard]] std::vector<std::size_t> members_of(const BatchCut& cut) const {
+    std::vector<std::size_t> members;
+    for (std::size_t g = cut.first; g < cut.last; ++g) {
+      members.insert(members.end(), groups_[g].members.begin(), groups_[g].members.end());
+    }
+    if (cut.last - cut.first > 1) std::sort(members.begin(), members.end());
+    return members;
+  }
+
+  Status wait_for(const Batch& batch) {
+    Status waited = batch.in_flight->wait();
+    if (!waited) return copy_failure(batch, "wait", std::move(waited.error()));
+    return waited;
   }
 
   PutAttempt commit_plans() {
     codes_.assign(keys_.size(), kNotCommitted);
     std::vector<Error> causes;
     std::vector<std::pair<std::size_t, Future>> futures;
-    for (std::size_t g = 0; g < plans_.size() && causes.empty(); ++g) {
-      if (Status usable = plans_[g].check_usable(); !usable) {
-        causes.push_back(std::move(usable.error()));
-        break;
+    for (const Batch& batch : batches_) {
+      Status committed = wait_for(batch);
+      for (std::size_t g = batch.groups.first; committed && g < batch.groups.last; ++g) {
+        committed = commit_plan(g, futures);
       }
-      Result<Future> future = plans_[g].commit();
-      committed_ns_ = context_.now_ns();
-      committed_plans_ = g + 1;
-      if (future) {
-        futures.emplace_back(g, std::move(*future));
-        continue;
-      }
-      // A refused commit did nothing; of any other failure nobody can say.
-      if (!refuses_commit(future.error())) set_codes(groups_[g], kNoAnswer);
-      causes.push_back(std::move(future.error()));
+      if (committed) continue;
+      causes.push_back(std::move(committed.error()));
+      break;
     }
     for (auto& [g, future] : futures) wait_for(groups_[g], future, causes);
     if (causes.empty()) return {PutEnd::stored, committed_ns_, {}};
     PutAttempt attempt = failed_with(std::move(causes));
     take_back(attempt.error);
     return attempt;
+  }
+
+  Status commit_plan(std::size_t g, std::vector<std::pair<std::size_t, Future>>& futures) {
+    if (Status usable = plans_[g].check_usable(); !usable) return of_group(std::move(usable.error()), g);
+    Result<Future> future = plans_[g].commit();
+    committed_ns_ = context_.now_ns();
+    ended_plans_ = g + 1;
+    if (future) {
+      futures.emplace_back(g, std::move(*future));
+      return {};
+    }
+    // A refused commit did nothing; of any other failure nobody can say.
+    if (!refuses_commit(future.error())) set_codes(groups_[g], kNoAnswer);
+    return of_group(std::move(future.error()), g);
   }
 
   static bool refuses_commit(const Error& error) {
@@ -178,18 +257,33 @@ class PlanPut {
     }
   }
 
-  // Ends every plan that is not committed. Failures are moved to `failures`.
+  // Ends every plan that has not ended. Failures are moved to `failures`.
   void abort_plans(std::vector<Error>& failures) {
-    for (std::size_t g = committed_plans_; g < plans_.size(); ++g) {
-      if (Status aborted = plans_[g].abort(); !aborted) failures.push_back(std::move(aborted.error()));
+    // Where an event fails, the end of a plan asks the stream.
+    for (const Batch& batch : batches_) {
+      if (!batch.in_flight->waits_by_event()) continue;
+      if (Status waited = wait_for(batch); !waited) failures.push_back(std::move(waited.error()));
+    }
+    for (; ended_plans_ < plans_.size(); ++ended_plans_) {
+      if (Status aborted = plans_[ended_plans_].abort(); !aborted) failures.push_back(std::move(aborted.error()));
     }
   }
 
   PutAttempt refused_or_failed(Error error) {
     const bool exists = is_fluxon(error, FluxonErrc::key_already_exists);
     if (!exists && !is_fluxon(error, FluxonErrc::key_being_written)) return failed(std::move(error));
+    std::vector<Error> failures;
+    abort_plans(failures);
+    // Keys of a plan that cannot be let go are refused from now on, also to another try of this put.
+    if (std::any_of(failures.begin(), failures.end(), [](const Error& end) { return end.is(Errc::quarantined); })) {
+      PutAttempt attempt = failed(std::move(error));
+      attempt.error.suppressed.insert(attempt.error.suppressed.end(), std::make_move_iterator(failures.begin()),
+                                      std::make_move_iterator(failures.end()));
+      return attempt;
+    }
     absorbed_.push_back(std::move(error));
-    abort_plans(absorbed_);
+    absorbed_.insert(absorbed_.end(), std::make_move_iterator(failures.begin()),
+                     std::make_move_iterator(failures.end()));
     return {exists ? PutEnd::exists : PutEnd::written, 0, {}};
   }
 
@@ -209,11 +303,13 @@ class PlanPut {
   PlanContext<Rt>& context_;
   Keys keys_;
   std::span<const DeviceTensor> tensors_;
-  StreamRef stream_;
+  CopyStream stream_;
   Absorbed& absorbed_;
   std::vector<PutGroup> groups_;
   std::vector<PutPlanLease<Rt>> plans_;  // one per group, as far as started
-  std::size_t committed_plans_ = 0;      // the first so many have ended by a commit
+  std::size_t ended_plans_ = 0;          // the first so many have ended
+  std::vector<Batch> batches_;           // as far as begun
+  std::vector<HostRange> written_;       // by their copies
   std::vector<std::uintptr_t> addresses_;
   std::vector<std::int32_t> codes_;
   Nanos committed_ns_ = 0;

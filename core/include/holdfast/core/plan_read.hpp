@@ -1,12 +1,19 @@
-// One read: start, transfer, decode, one batch of copies, one wait, release.
+// One read: starts, transfers, batches of copies, waits, releases.
+//
+// Synchronous, and where the request asks for one answer, it is one get, one batch and one wait. Else it is cut at its
+// atomic groups: all gets are started first, so that every value is pinned, and nothing touched, when the first copy is
+// submitted; then the copies of one batch run while the next plan is transferred and decoded.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,12 +27,12 @@
 
 namespace holdfast {
 
-// A read plan over all `keys`, or nothing when one of them is not there: what was found of them is let go.
+// A handle on all `keys`, or nothing when one of them is not there: what was found of them is let go.
 template <Runtime Rt>
-[[nodiscard]] Result<std::optional<ReadPlanLease<Rt>>> open_read_plan(PlanContext<Rt>& context, Keys keys,
-                                                                      std::span<const std::uint32_t> atomic_group_lens,
-                                                                      std::uint64_t generation, Absorbed& absorbed) {
-  using Opened = std::optional<ReadPlanLease<Rt>>;
+[[nodiscard]] Result<std::optional<GetHandleLease<Rt>>> start_get(PlanContext<Rt>& context, Keys keys,
+                                                                  std::span<const std::uint32_t> atomic_group_lens,
+                                                                  std::uint64_t generation, Absorbed& absorbed) {
+  using Started = std::optional<GetHandleLease<Rt>>;
   Result<GetStart> start = context.runtime.fluxon.get_start(keys, true, atomic_group_lens);
   if (!start) return std::move(start.error());
   GetHandleLease<Rt> handle(context, start->handle, generation);
@@ -37,8 +44,16 @@ template <Runtime Rt>
   }
   if (!start->all_hit || start->transferable_len != keys.size()) {
     if (Status cancelled = handle.cancel(); !cancelled) absorbed.push_back(std::move(cancelled.error()));
-    return Opened();
+    return Started();
   }
+  return Started(std::move(handle));
+}
+
+// A read plan over all the handle's `keys`, or nothing when one of them has vanished. The handle has ended.
+template <Runtime Rt>
+[[nodiscard]] Result<std::optional<ReadPlanLease<Rt>>> transfer_all(GetHandleLease<Rt>& handle, Keys keys,
+                                                                    Absorbed& absorbed) {
+  using Opened = std::optional<ReadPlanLease<Rt>>;
   Result<ReadPlanLease<Rt>> plan = handle.transfer(keys);
   if (plan) return Opened(std::move(*plan));
   Error error = std::move(plan.error());
@@ -53,60 +68,206 @@ template <Runtime Rt>
   return error;
 }
 
+// A read plan over all `keys`, or nothing when one of them is not there: what was found of them is let go.
+template <Runtime Rt>
+[[nodiscard]] Result<std::optional<ReadPlanLease<Rt>>> open_read_plan(PlanContext<Rt>& context, Keys keys,
+                                                                      std::span<const std::uint32_t> atomic_group_lens,
+                                                                      std::uint64_t generation, Absorbed& absorbed) {
+  Result<std::optional<GetHandleLease<Rt>>> handle = start_get(context, keys, atomic_group_lens, generation, absorbed);
+  if (!handle) return std::move(handle.error());
+  if (!*handle) return std::optional<ReadPlanLease<Rt>>();
+  return transfer_all(**handle, keys, absorbed);
+}
+
 // Used once. The request's tensors have been validated.
 template <Runtime Rt>
 class PlanRead {
  public:
-  PlanRead(PlanContext<Rt>& context, const ReadRequest& request, StreamRef stream, Absorbed& absorbed)
+  PlanRead(PlanContext<Rt>& context, const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed)
       : context_(context), request_(request), stream_(stream), absorbed_(absorbed) {}
 
   ReadOutcome run() {
+    if (Status sound = check_request(); !sound) return failed(std::move(sound.error()));
     Result<std::vector<Segment>> segments = context_.live_segments(absorbed_);
     if (!segments) return failed(std::move(segments.error()));
-    const std::uint64_t generation = segments->front().generation;
-    Result<std::optional<ReadPlanLease<Rt>>> plan =
-        open_read_plan(context_, request_.keys, request_.atomic_group_lens, generation, absorbed_);
-    if (!plan) return failed(std::move(plan.error()));
-    if (!*plan) {
-      return {ReadVerdict::incomplete, false,
-              with_suppressed(make_error(Errc::incomplete, "restore", "a key is not in the store"), absorbed_)};
+    cut();
+    Result<bool> there = start_gets(segments->front().generation);
+    for (std::size_t b = 0; there && *there && b < parts_.size(); ++b) there = read_part(b, *segments);
+    for (std::size_t b = 0; there && *there && b < parts_.size(); ++b) {
+      if (Status landed = land(parts_[b]); !landed) there = std::move(landed.error());
     }
-    Status copied = copy_values(**plan, *segments, generation);
-    Status released = (*plan)->release();
-    if (!copied) {
-      if (!released) copied.error().suppressed.push_back(std::move(released.error()));
-      return failed(std::move(copied.error()));
+    std::vector<Error> failures;
+    for (Part& part : parts_) end(part, failures);
+    for (Part& part : parts_) {
+      if (part.in_flight != nullptr) part.in_flight->move_absorbed_to(failures);
     }
-    if (!released) absorbed_.push_back(std::move(released.error()));
-    return {ReadVerdict::restored, true, {}};
+    if (there && *there) {
+      move_to(absorbed_, failures);
+      return {ReadVerdict::restored, true, {}};
+    }
+    // What may still be written to is not for another try.
+    const bool stuck =
+        std::any_of(failures.begin(), failures.end(), [](const Error& end) { return end.is(Errc::quarantined); });
+    Error error =
+        there ? make_error(Errc::incomplete, "restore", "a key is not in the store") : std::move(there.error());
+    move_to(error.suppressed, failures);
+    if (!there || stuck) return failed(std::move(error));
+    return {ReadVerdict::incomplete, touched_, with_suppressed(std::move(error), absorbed_)};
   }
 
  private:
-  Status copy_values(ReadPlanLease<Rt>& plan, std::span<const Segment> segments, std::uint64_t generation) {
-    Result<std::vector<std::uintptr_t>> addresses =
-        decode_plan_blob({plan.plan(), PlanSide::read, request_.value_bytes, segments});
-    if (!addresses) return std::move(addresses.error());
-    CopyBatch copies(CopyDirection::host_to_device);
-    copies.reserve(request_.copies.size());
+  // What is read by one get and copied by one batch.
+  struct Part {
+    BatchCut groups;
+    BatchCut keys;
+    std::vector<std::size_t> copies;  // indices into the request's
+    std::optional<GetHandleLease<Rt>> handle;
+    std::optional<ReadPlanLease<Rt>> plan;
+    std::shared_ptr<BatchInFlight<Rt>> in_flight;
+  };
+
+  static void move_to(std::vector<Error>& to, std::vector<Error>& errors) {
+    to.insert(to.end(), std::make_move_iterator(errors.begin()), std::make_move_iterator(errors.end()));
+  }
+
+  Status check_request() const {
+    const std::uint64_t grouped =
+        std::accumulate(request_.atomic_group_lens.begin(), request_.atomic_group_lens.end(), std::uint64_t{0});
+    if (grouped != request_.keys.size() || request_.value_bytes.size() != request_.keys.size()) {
+      return make_error(Errc::invalid_argument, "restore", "groups and lengths do not fit the keys");
+    }
+    if (request_.copies.empty()) return make_error(Errc::invalid_argument, "restore", "a read without copies");
     for (const ReadCopy& copy : request_.copies) {
+      if (copy.key >= request_.keys.size() || copy.tensor >= request_.tensors.size()) {
+        return make_error(Errc::invalid_argument, "restore", "a copy of no key, or to no tensor");
+      }
       const std::uint64_t value_bytes = request_.value_bytes[copy.key];
       if (copy.value_offset > value_bytes || copy.bytes > value_bytes - copy.value_offset) {
         return make_error(Errc::invalid_argument, "restore", fmt::format("a copy reaches past value {}", copy.key));
       }
-      copies.add(request_.tensors[copy.tensor], copy.tensor_offset, (*addresses)[copy.key] + copy.value_offset,
-                 copy.bytes);
-    }
-    if (Status validated = copies.validate(context_.registry); !validated) return validated;
-    auto batch = std::make_shared<BatchInFlight<Rt>>(context_.runtime, context_.registry, stream_, generation);
-    plan.attach(batch);
-    touched_ = true;
-    if (Status submitted = batch->submit(copies); !submitted) {
-      return make_error(Errc::copy_failed, "restore", "batch submission", std::move(submitted.error()));
-    }
-    if (Status waited = batch->wait(); !waited) {
-      return make_error(Errc::copy_failed, "restore", "wait", std::move(waited.error()));
     }
     return {};
+  }
+
+  void cut() {
+    std::vector<std::uint64_t> group_bytes;
+    std::vector<std::size_t> key_ends;
+    std::size_t key = 0;
+    for (const std::uint32_t length : request_.atomic_group_lens) {
+      group_bytes.push_back(0);
+      for (const std::size_t end = key + length; key < end; ++key) group_bytes.back() += request_.value_bytes[key];
+      key_ends.push_back(key);
+    }
+    const OverlapOptions whole;
+    const OverlapOptions& how = request_.one_answer ? whole : context_.options.overlap;
+    for (const BatchCut& groups : cut_into_batches(group_bytes, how)) {
+      Part& part = parts_.emplace_back();
+      part.groups = groups;
+      part.keys = {groups.first == 0 ? 0 : key_ends[groups.first - 1], key_ends[groups.last - 1]};
+    }
+    for (std::size_t i = 0; i < request_.copies.size(); ++i) {
+      const auto part = std::upper_bound(parts_.begin(), parts_.end(), request_.copies[i].key,
+                                         [](std::size_t at, const Part& one) { return at < one.keys.last; });
+      part->copies.push_back(i);
+    }
+  }
+
+  [[nodiscard]] Keys keys_of(const Part& part) const {
+    return request_.keys.subspan(part.keys.first, part.keys.last - part.keys.first);
+  }
+  [[nodiscard]] std::string words_of(const Part& part) const {
+    return fmt::format("groups {} to {} of {}, first {}", part.groups.first + 1, part.groups.last,
+                       request_.atomic_group_lens.size(), request_.keys[part.keys.first]);
+  }
+  // The error stays what it was: of this part.
+  Error of_part(Error error, const Part& part) const {
+    if (parts_.size() == 1) return error;
+    error.detail += (error.detail.empty() ? "" : ", ") + words_of(part);
+    return error;
+  }
+
+  Result<bool> start_gets(std::uint64_t generation) {
+    for (Part& part : parts_) {
+      const auto groups = request_.atomic_group_lens.subspan(part.groups.first, part.groups.last - part.groups.first);
+      auto handle = start_get(context_, keys_of(part), groups, generation, absorbed_);
+      if (!handle) return of_part(std::move(handle.error()), part);
+      if (!*handle) return false;
+      part.handle.emplace(std::move(**handle));
+    }
+    return true;
+  }
+
+  // False when a value has vanished.
+  Result<bool> read_part(std::size_t b, std::span<const Segment> segments) {
+    Part& part = parts_[b];
+    auto plan = transfer_all(*part.handle, keys_of(part), absorbed_);
+    part.handle.reset();
+    if (!plan) return of_part(std::move(plan.error()), part);
+    if (!*plan) return false;
+    part.plan.emplace(std::move(**plan));
+    if (Status copied = copy_values(b, segments); !copied) return std::move(copied.error());
+    return true;
+  }
+
+  Status copy_values(std::size_t b, std::span<const Segment> segments) {
+    Part& part = parts_[b];
+    const auto lengths = request_.value_bytes.subspan(part.keys.first, part.keys.last - part.keys.first);
+    Result<std::vector<std::uintptr_t>> addresses =
+        decode_plan_blob({part.plan->plan(), PlanSide::read, lengths, segments});
+    if (!addresses) return of_part(std::move(addresses.error()), part);
+    if (part.copies.empty()) return {};
+    CopyBatch copies(CopyDirection::host_to_device);
+    copies.reserve(part.copies.size());
+    for (const std::size_t i : part.copies) {
+      const ReadCopy& copy = request_.copies[i];
+      copies.add(request_.tensors[copy.tensor], copy.tensor_offset,
+                 (*addresses)[copy.key - part.keys.first] + copy.value_offset, copy.bytes);
+    }
+    if (Status validated = copies.validate(context_.registry, written_); !validated) {
+      return of_part(std::move(validated.error()), part);
+    }
+    const std::size_t most = context_.options.overlap.batches_in_flight_max;
+    if (b >= most) {
+      if (Status landed = land(parts_[b - most]); !landed) return landed;
+    }
+    part.in_flight = context_.make_batch(stream_, segments.front().generation);
+    part.plan->attach(part.in_flight);
+    touched_ = true;
+    if (Status submitted = part.in_flight->submit(copies); !submitted) {
+      return of_part(make_error(Errc::copy_failed, "restore", "batch submission", std::move(submitted.error())), part);
+    }
+    // Behind the first batch the stream's own order is enough.
+    stream_.producer.reset();
+    return {};
+  }
+
+  Status wait_for(Part& part) {
+    Status waited = part.in_flight->wait();
+    if (!waited) return of_part(make_error(Errc::copy_failed, "restore", "wait", std::move(waited.error())), part);
+    return waited;
+  }
+
+  // Waits for its copies and lets its views go, while those behind it are copied.
+  Status land(Part& part) {
+    if (part.in_flight != nullptr) {
+      if (Status waited = wait_for(part); !waited) return waited;
+    }
+    end(part, absorbed_);
+    return {};
+  }
+
+  // The handle or plan that is left of it. Failures are moved to `failures`.
+  void end(Part& part, std::vector<Error>& failures) {
+    // Where its event fails, the end of the plan asks the stream.
+    if (part.in_flight != nullptr && part.in_flight->waits_by_event()) {
+      if (Status waited = wait_for(part); !waited) failures.push_back(std::move(waited.error()));
+    }
+    Status ended;
+    if (part.handle) ended = part.handle->cancel();
+    if (part.plan) ended = part.plan->release();
+    part.handle.reset();
+    part.plan.reset();
+    if (!ended) failures.push_back(std::move(ended.error()));
   }
 
   ReadOutcome failed(Error cause) {
@@ -117,8 +278,10 @@ class PlanRead {
 
   PlanContext<Rt>& context_;
   const ReadRequest& request_;
-  StreamRef stream_;
+  CopyStream stream_;
   Absorbed& absorbed_;
+  std::vector<Part> parts_;
+  std::vector<HostRange> written_;  // by their copies
   bool touched_ = false;
 };
 

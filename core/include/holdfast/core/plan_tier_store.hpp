@@ -1,8 +1,9 @@
 // The Plan tier store: device tensors straight to and from an owner's slots, by put plans and read plans.
 //
-// Order of a put: validate everything; start a plan per value size; decode; submit one batch; one successful wait;
-// commit every plan; wait for every future; check every code. Only then may the caller publish. Order of a read: start,
-// transfer, decode, validate, one batch, one wait, release. On every path each plan and handle ends exactly once.
+// Order of a put: validate everything; start a plan per value size; decode; submit; a successful wait; commit; wait for
+// every future; check every code. Only then may the caller publish. Order of a read: start, transfer, decode, validate,
+// submit, wait, release. What is overlapped of it: see plan_put.hpp and plan_read.hpp. On every path each plan and
+// handle ends exactly once.
 #pragma once
 
 #include <span>
@@ -29,12 +30,16 @@ class PlanTierStore {
     return {};
   }
 
-  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, StreamRef stream, Absorbed& absorbed) {
+  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
+                         Absorbed& absorbed) {
     if (Status valid = validate_tensors(context_.runtime.cuda, tensors); !valid) return std::move(valid.error());
     if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
     if (has_duplicates(keys)) return make_error(Errc::invalid_argument, "put", "one key twice");
     const PutGate gate = gate_of(keys);
     if (gate == PutGate::unsettled) return make_error(Errc::unsettled, "put", "a key's outcome is not decided yet");
+    if (gate == PutGate::full) {
+      return make_error(Errc::unsettled, "put", "too many other keys are not decided yet: pump, or go on uncached");
+    }
     PutAttempt attempt = PlanPut<Rt>(context_, keys, tensors, stream, absorbed).run();
     if (attempt.end == PutEnd::exists) {
       std::vector<std::uint64_t> value_bytes;
@@ -58,7 +63,7 @@ class PlanTierStore {
     return PutReceipt{PutVerdict::stored, attempt.committed_ns};
   }
 
-  ReadOutcome restore(const ReadRequest& request, StreamRef stream, Absorbed& absorbed) {
+  ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed) {
     if (Status valid = validate_tensors(context_.runtime.cuda, request.tensors); !valid) {
       return {ReadVerdict::failed, false, with_suppressed(std::move(valid.error()), absorbed)};
     }
@@ -106,7 +111,7 @@ class PlanTierStore {
   // Periodic work: ends quarantined plans whose copies have landed, and removes what is due, at most `removals_max`
   // keys. Gives the number of keys settled. Errors are moved to `errors`; what they belong to stays queued.
   std::uint32_t pump(std::size_t removals_max, std::vector<Error>& errors) {
-    context_.pump_quarantine(errors);
+    context_.end_quarantined(Landing::poll, errors);
     const std::vector<std::string> due = context_.unsettled.with(
         [&](const UnsettledTable& table) { return table.due(context_.now_ns(), removals_max); });
     std::uint32_t settled = 0;
@@ -120,7 +125,7 @@ class PlanTierStore {
   // error is of a clean-up, and everything else was let go.
   Status shut_down() {
     std::vector<Error> errors;
-    context_.pump_quarantine(errors);
+    context_.end_quarantined(Landing::wait, errors);
     if (context_.quarantine.size() > 0) {
       return with_suppressed(make_error(Errc::quarantined, "shut_down", "a copy may still be in flight"), errors);
     }
@@ -133,7 +138,9 @@ class PlanTierStore {
   }
 
   // True while a key of these is refused for a put or a removal: not decided yet, or in quarantine.
-  [[nodiscard]] bool unsettled(Keys keys) const { return gate_of(keys) != PutGate::open; }
+  [[nodiscard]] bool unsettled(Keys keys) const {
+    return context_.unsettled.with([&](const UnsettledTable& table) { return table.contains_any(keys); });
+  }
   // Those in quarantine too.
   [[nodiscard]] std::uint64_t unsettled_keys() const {
     return context_.unsettled.with([](const UnsettledTable& table) { return table.size() + table.blocked(); });

@@ -25,6 +25,13 @@ struct QuarantinedPlan {
   std::shared_ptr<BatchInFlight<Rt>> batch;
 };
 
+// How a quarantine finds out that copies have landed.
+enum class Landing : std::uint8_t {
+  poll,       // without waiting, where the batch has an event to ask
+  wait,       // by waiting
+  torn_down,  // the device context was torn down: nothing is in flight, whatever the waits said
+};
+
 // Ends a plan by the call that is right for it. A plan of an older generation ended with its generation: no call.
 template <Runtime Rt>
 [[nodiscard]] Status end_plan(Rt& runtime, const typename BatchInFlight<Rt>::Registry& registry, PlanPtr plan,
@@ -50,11 +57,28 @@ class Quarantine {
     notes_.push_back(std::move(error));
   }
 
-  // Waits again for each, and ends those whose copies have landed. Their keys are unblocked in `unblocked`. Errors of
-  // waits and of ending calls, and the notes, are moved to `errors`.
-  void pump(std::vector<std::string>& unblocked, std::vector<Error>& errors) { end_all(false, unblocked, errors); }
-  // The device context was torn down: nothing is in flight, whatever the waits said.
-  void torn_down(std::vector<std::string>& unblocked, std::vector<Error>& errors) { end_all(true, unblocked, errors); }
+  // Ends those whose copies have landed. Their keys are moved to `unblocked`; errors of waits and of ending calls, and
+  // the notes, to `errors`.
+  void end_landed(Landing how, std::vector<std::string>& unblocked, std::vector<Error>& errors) {
+    std::vector<QuarantinedPlan<Rt>> plans;
+    {
+      const std::scoped_lock lock(mutex_);
+      plans.swap(plans_);
+      errors.insert(errors.end(), std::make_move_iterator(notes_.begin()), std::make_move_iterator(notes_.end()));
+      notes_.clear();
+    }
+    for (QuarantinedPlan<Rt>& plan : plans) {
+      if (!landed(*plan.batch, how, errors)) {
+        add(std::move(plan));
+        continue;
+      }
+      if (Status ended = end_plan(runtime_, registry_, plan.plan, plan.side, plan.generation); !ended) {
+        errors.push_back(std::move(ended.error()));
+      }
+      unblocked.insert(unblocked.end(), std::make_move_iterator(plan.keys.begin()),
+                       std::make_move_iterator(plan.keys.end()));
+    }
+  }
 
   [[nodiscard]] std::size_t size() const {
     const std::scoped_lock lock(mutex_);
@@ -68,34 +92,12 @@ class Quarantine {
   }
 
  private:
-  void end_all(bool torn_down, std::vector<std::string>& unblocked, std::vector<Error>& errors) {
-    std::vector<QuarantinedPlan<Rt>> plans;
-    {
-      const std::scoped_lock lock(mutex_);
-      plans.swap(plans_);
-      errors.insert(errors.end(), std::make_move_iterator(notes_.begin()), std::make_move_iterator(notes_.end()));
-      notes_.clear();
-    }
-    for (QuarantinedPlan<Rt>& plan : plans) {
-      if (!landed(*plan.batch, torn_down, errors)) {
-        add(std::move(plan));
-        continue;
-      }
-      if (Status ended = end_plan(runtime_, registry_, plan.plan, plan.side, plan.generation); !ended) {
-        errors.push_back(std::move(ended.error()));
-      }
-      unblocked.insert(unblocked.end(), std::make_move_iterator(plan.keys.begin()),
-                       std::make_move_iterator(plan.keys.end()));
-    }
-  }
-
-  static bool landed(BatchInFlight<Rt>& batch, bool torn_down, std::vector<Error>& errors) {
-    if (torn_down) batch.torn_down();
-    if (Status waited = batch.wait(); !waited) {
-      errors.push_back(std::move(waited.error()));
-      return false;
-    }
-    return true;
+  static bool landed(BatchInFlight<Rt>& batch, Landing how, std::vector<Error>& errors) {
+    if (how == Landing::torn_down) batch.torn_down();
+    Status waited = how == Landing::poll ? batch.poll() : batch.wait();
+    batch.move_absorbed_to(errors);
+    if (!waited) errors.push_back(std::move(waited.error()));
+    return !batch.may_be_in_flight();
   }
 
   Rt& runtime_;

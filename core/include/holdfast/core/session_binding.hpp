@@ -84,7 +84,7 @@ class SessionBinding {
         finalized_chunk(options_.world, ring, engine_.indices().local_end_tokens);
     if (!values) return std::move(values.error());
     Result<IngestReceipt> receipt = manager_.ingest(*cursor_, options_.world.layout, *values,
-                                                    engine_.finalized_latent(), engine_.stream(), absorbed);
+                                                    engine_.finalized_latent(), engine_.copy_stream(), absorbed);
     if (!receipt) return with_suppressed(std::move(receipt.error()), absorbed);
     return receipt;
   }
@@ -99,10 +99,13 @@ class SessionBinding {
       : manager_(manager), engine_(engine), options_(options), world_(world), cursor_(world.root()) {}
 
   ReadOutcome restore(const PathLease& path, Absorbed& absorbed) {
-    const StreamRef stream = engine_.stream();
-    if (options_.world.layout.has_latent()) {
-      Result<std::vector<DeviceTensor>> targets = engine_.latent_targets(path.matched_chunks());
-      if (!targets) return {ReadVerdict::failed, false, std::move(targets.error())};
+    const bool has_latent = options_.world.layout.has_latent();
+    Result<std::vector<DeviceTensor>> targets;
+    if (has_latent) targets = engine_.latent_targets(path.matched_chunks());
+    if (!targets) return {ReadVerdict::failed, false, std::move(targets.error())};
+    // Behind what the engine did to the targets too.
+    const CopyStream stream = engine_.copy_stream();
+    if (has_latent) {
       ReadOutcome latents = manager_.restore_latents(path, options_.world.layout, *targets, stream, absorbed);
       // The targets are private: touching them is nothing to tell.
       if (latents.verdict != ReadVerdict::restored) return {latents.verdict, false, std::move(latents.error)};

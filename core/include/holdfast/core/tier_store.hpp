@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "holdfast/core/cuda_runtime.hpp"
+#include "holdfast/core/copy_stream.hpp"
 #include "holdfast/core/fluxon_runtime.hpp"
 #include "holdfast/core/result.hpp"
 #include "holdfast/core/tensor.hpp"
@@ -45,6 +45,7 @@ struct ReadRequest {
   std::span<const std::uint32_t> atomic_group_lens;  // add up to the number of keys
   std::span<const DeviceTensor> tensors;
   std::span<const ReadCopy> copies;
+  bool one_answer = false;  // all of it by one get: no value may be looked for later than another
 };
 
 enum class ReadVerdict : std::uint8_t { restored, incomplete, failed };
@@ -68,22 +69,23 @@ struct RemoveOutcome {
 };
 
 // A store that moves bytes straight between device tensors and its own memory. All calls may run concurrently; the
-// caller keeps keys and tensors until they return. The tensors of one call are on one device, the stream's.
+// caller keeps keys and tensors until they return. The tensors of one call are on one device, the stream's. When a call
+// returns, nothing is in flight but what an error calls quarantined; a stream's follower is told of all the same.
 template <class S>
-concept PathTierStore =
-    requires(S& store, Keys keys, std::span<const DeviceTensor> tensors, StreamRef stream, const ReadRequest& read,
-             const RemoveRequest& removal, std::span<const std::uint64_t> value_bytes, Absorbed& absorbed) {
-      // All or nothing, as far as the caller may publish. Unsettled: refused, nothing started. PutFailed: nothing may
-      // be published, and what was stored is removed now or later.
-      { store.put(keys, tensors, stream, absorbed) } -> std::same_as<Result<PutReceipt>>;
-      { store.restore(read, stream, absorbed) } -> std::same_as<ReadOutcome>;
-      // True when every key is readable now.
-      { store.probe(keys, absorbed) } -> std::same_as<Result<bool>>;
-      { store.remove(removal, absorbed) } -> std::same_as<RemoveOutcome>;
-      // Values that a reader found incomplete, or that a writer of an earlier incarnation may have left: removed later.
-      // Makes no call that can wait.
-      store.queue_removal(removal);
-    };
+concept PathTierStore = requires(S& store, Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
+                                 const ReadRequest& read, const RemoveRequest& removal,
+                                 std::span<const std::uint64_t> value_bytes, Absorbed& absorbed) {
+  // All or nothing, as far as the caller may publish. Unsettled: refused, nothing started. PutFailed: nothing may
+  // be published, and what was stored is removed now or later.
+  { store.put(keys, tensors, stream, absorbed) } -> std::same_as<Result<PutReceipt>>;
+  { store.restore(read, stream, absorbed) } -> std::same_as<ReadOutcome>;
+  // True when every key is readable now.
+  { store.probe(keys, absorbed) } -> std::same_as<Result<bool>>;
+  { store.remove(removal, absorbed) } -> std::same_as<RemoveOutcome>;
+  // Values that a reader found incomplete, or that a writer of an earlier incarnation may have left: removed later.
+  // Makes no call that can wait.
+  store.queue_removal(removal);
+};
 
 // A store of whole tensors in ordinary memory: its caller takes owned snapshots and gives them away.
 template <class S>

@@ -22,6 +22,9 @@ struct UnsettledOptions {
   Nanos settle_bound_ns = kSettleBound;  // every submitted commit is decided within this
   Nanos retry_first_ns = 1 * kSecond;    // after a failed removal; doubled each time
   Nanos retry_max_ns = 30 * kSecond;
+  // From so many keys on, those in quarantine included, no put begins, whatever its keys: what is in doubt is bounded
+  // by this and the puts that had begun.
+  std::size_t keys_max = 1 << 16;
 };
 
 struct UnsettledKey {
@@ -39,6 +42,7 @@ enum class RemovalAnswer : std::uint8_t { removed, absent, failed };
 enum class PutGate : std::uint8_t {
   open,       // no key of it is in the table
   unsettled,  // refused: a key of it is not decided yet, or in quarantine
+  full,       // refused: too many other keys are not decided yet
   leftovers,  // all keys of it that are here are past their bound: put, or adopt what is readable
 };
 
@@ -56,6 +60,8 @@ class UnsettledTable {
   void unblock(std::string_view key);
 
   [[nodiscard]] PutGate gate(Keys keys, Nanos now_ns) const;
+  // Of `keys`, in the table or in quarantine.
+  [[nodiscard]] bool contains_any(Keys keys) const;
   // True when every key is here, ours, past its bound, with this length: what is readable under all of them may be
   // adopted.
   [[nodiscard]] bool adoptable(Keys keys, std::span<const std::uint64_t> value_bytes, Nanos now_ns) const;

@@ -28,12 +28,12 @@ class TensorListener {
 };
 
 // One session's engine. Its kernels run at once, but in stream order: what its stream still holds for its tensors moves
-// first.
+// first. Where copies have a stream of their own, its stream waits for each of their batches, and they for what it did.
 //
 // What it has read of the ring it remembers by digest; what should be there it asks the oracle. Reading the whole ring
 // for every chunk would be quadratic in a long session, so a chunk reads kSampledFrames tensor frames in turn, a resume
 // reads all, and so does the session's end: bytes that change behind its back are found there at the latest.
-class StandInEngine final : public Engine {
+class StandInEngine final : public Engine, private CopyFollower {
  public:
   // What the store told since begin_resume().
   struct Published {
@@ -54,7 +54,8 @@ class StandInEngine final : public Engine {
 
   // Takes device memory for the ring. An engine may be opened again after close(); it keeps its stream, as a runtime's
   // worker does, so that what a store could not wait for then may be waited for later.
-  Status open(LayoutIndex layout, std::vector<NodeIndex> path);
+  // `events`: copies get a stream of their own, ordered with the engine's by events of this runtime, which outlives it.
+  Status open(LayoutIndex layout, std::vector<NodeIndex> path, CudaBackend* events = nullptr);
   // Reads the whole ring once more, then gives the memory back.
   void close();
   // The context is gone, and all memory with it.
@@ -86,6 +87,7 @@ class StandInEngine final : public Engine {
   [[nodiscard]] const std::byte* latent(std::uint32_t index) const;
 
   StreamRef stream() override { return *stream_; }
+  CopyStream copy_stream() override;
   std::vector<DeviceTensor> ring() override;
   RingIndices indices() override { return indices_; }
   DeviceTensor finalized_latent() override;
@@ -102,6 +104,8 @@ class StandInEngine final : public Engine {
     std::uint64_t digest = 0;
   };
 
+  void follow(StreamRef copies, std::optional<EventRef> done) override;
+  void drop_producer();
   void reach_stream_order();
   // Tells of the kernel that computed the frames from `first_written` on out of all of them.
   void tell_kernel(std::size_t first_written, const MemoryRange& latents, bool writes_latents);
@@ -122,6 +126,9 @@ class StandInEngine final : public Engine {
   LayoutIndex layout_ = 0;
   std::vector<NodeIndex> path_;
   std::optional<StreamRef> stream_;
+  std::optional<StreamRef> copy_stream_;  // once it was asked for
+  CudaBackend* events_ = nullptr;         // while copies have it
+  std::optional<EventRef> producer_;      // as last handed in
   std::vector<std::uintptr_t> ring_tensors_;
   std::uintptr_t finalized_latent_ = 0;
   std::uintptr_t targets_ = 0;

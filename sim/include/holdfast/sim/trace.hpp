@@ -127,6 +127,9 @@ struct Trace {
   std::uint64_t grant_bytes = 1 << 18;
   std::uint64_t capacity_bytes = 0;  // of the manager; 0 = none
   bool in_memory_store = false;      // the generic tier store instead of the Plan store
+  // Of the Plan store: 0 = synchronous; else copies overlap, with so many batches of one operation in flight at most.
+  std::uint32_t batches_in_flight = 0;
+  bool copy_stream = false;  // the engines give copies a stream of their own, ordered with theirs by events
   std::vector<Geometry> geometries;
   std::vector<Step> steps;  // unique ids, in order of execution
   std::vector<FaultPoint> faults;
@@ -147,6 +150,7 @@ struct TraceLimits {
   std::uint32_t actions_max = 4096;  // per session
   std::uint64_t segment_bytes_max = 16ULL << 30;
   std::uint64_t ring_bytes_max = 1ULL << 30;  // per session, all layers
+  std::uint32_t batches_in_flight_max = 64;
 };
 
 // Both cannot happen at one call. Events (late, gone, evict, time, death) may come on top of a fate.

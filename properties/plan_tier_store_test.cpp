@@ -376,6 +376,32 @@ TEST_F(PlanTierStoreTest, AnUnknownOutcomeIsUnsettledUntilARemovalAfterTheBound)
   EXPECT_TRUE(put({"a", "b"}, {tensor(512), tensor(512)}).has_value());
 }
 
+TEST_F(PlanTierStoreTest, AnotherPutBeginsWhileOneIsUnsettledAsLongAsFewKeysAre) {
+  PlanOptions options = plan_options();
+  options.unsettled.keys_max = 2;
+  PlanTierStore<TestRuntime> bounded(runtime, options);
+  const auto put_one = [&](std::string_view key) {
+    return bounded.put(std::span(&key, 1), std::vector{tensor(512)}, stream, absorbed);
+  };
+  choose_codes({-608});
+  ASSERT_FALSE(put_one("a").has_value());
+  EXPECT_TRUE(put_one("b").has_value());
+  choose_codes({-608});
+  ASSERT_FALSE(put_one("c").has_value());
+  EXPECT_CALL(fluxon, local_fast_put_start).Times(0);
+  const Result<PutReceipt> refused = put_one("d");
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_TRUE(refused.error().is(Errc::unsettled));
+  const std::vector<std::string_view> other{"d"};
+  EXPECT_FALSE(bounded.unsettled(other)) << "it is not that key which is in doubt";
+  testing::Mock::VerifyAndClearExpectations(&fluxon);
+  fluxon.delegate_to(owner);
+  clock.advance_by(kSettleBound);
+  std::vector<Error> errors;
+  EXPECT_EQ(bounded.pump(16, errors), 2U);
+  EXPECT_TRUE(put_one("d").has_value());
+}
+
 TEST_F(PlanTierStoreTest, WhatIsReadableAfterTheBoundIsAdoptedAndItsRemovalCancelled) {
   choose_codes({-608, -103});
   const std::vector<DeviceTensor> values{tensor(512, 1), tensor(512, 2)};

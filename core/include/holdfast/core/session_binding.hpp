@@ -83,8 +83,10 @@ class SessionBinding {
     Result<std::vector<DeviceTensor>> values =
         finalized_chunk(options_.world, ring, engine_.indices().local_end_tokens);
     if (!values) return std::move(values.error());
-    Result<IngestReceipt> receipt = manager_.ingest(*cursor_, options_.world.layout, *values,
-                                                    engine_.finalized_latent(), engine_.copy_stream(), absorbed);
+    const DeviceTensor latent = engine_.finalized_latent();
+    // Behind whatever made them.
+    const CopyStream stream = engine_.copy_stream();
+    Result<IngestReceipt> receipt = manager_.ingest(*cursor_, options_.world.layout, *values, latent, stream, absorbed);
     if (!receipt) return with_suppressed(std::move(receipt.error()), absorbed);
     return receipt;
   }

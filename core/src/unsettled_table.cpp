@@ -49,10 +49,10 @@ void UnsettledTable::unblock(std::string_view key) {
 }
 
 PutGate UnsettledTable::gate(Keys keys, Nanos now_ns) const {
-  if (entries_.empty() && blocked_.empty()) return PutGate::open;
+  if (entries_.empty() && blocked_.empty() && removing_.empty()) return PutGate::open;
   PutGate gate = PutGate::open;
   for (const std::string_view key : keys) {
-    if (blocked_.find(key) != blocked_.end()) return PutGate::unsettled;
+    if (blocked_.find(key) != blocked_.end() || removing_.contains(key)) return PutGate::unsettled;
     const auto at = entries_.find(key);
     if (at == entries_.end()) continue;
     if (now_ns < bound_of(at->second)) return PutGate::unsettled;
@@ -78,6 +78,22 @@ bool UnsettledTable::adoptable(Keys keys, std::span<const std::uint64_t> value_b
   return true;
 }
 
+void UnsettledTable::end_put(Keys keys) {
+  const auto put =
+      std::find_if(putting_.begin(), putting_.end(), [&](Keys other) { return other.data() == keys.data(); });
+  check(put != putting_.end(), "end_put without begin_put");
+  putting_.erase(put);
+}
+
+bool UnsettledTable::is_put(std::string_view key) const {
+  return std::any_of(putting_.begin(), putting_.end(),
+                     [&](Keys keys) { return std::find(keys.begin(), keys.end(), key) != keys.end(); });
+}
+
+bool UnsettledTable::begin_removal(std::string_view key) {
+  return contains(key) && !is_put(key) && removing_.emplace(key).second;
+}
+
 std::vector<std::string> UnsettledTable::due(Nanos now_ns, std::size_t most) const {
   std::vector<std::string> keys;
   for (auto at = due_.begin(); at != due_.end() && at->first <= now_ns && keys.size() < most; ++at) {
@@ -87,6 +103,7 @@ std::vector<std::string> UnsettledTable::due(Nanos now_ns, std::size_t most) con
 }
 
 bool UnsettledTable::note_removal(std::string_view key, RemovalAnswer answer, Nanos submitted_ns) {
+  if (const auto mine = removing_.find(key); mine != removing_.end()) removing_.erase(mine);
   const auto at = entries_.find(key);
   if (at == entries_.end()) return true;
   Entry& entry = at->second;

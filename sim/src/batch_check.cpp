@@ -38,13 +38,14 @@ std::string wrong_host_side(const BatchLedgers& ledgers, CopyDirection direction
   const bool to_host = direction == CopyDirection::device_to_host;
   if (side.registration == nullptr) return "its host memory lies in no registration that the caller knows";
   const bool in_segment = side.place.segment != kNowhere;
-  if (in_segment && !ledgers.segments.is_live(side.place.segment)) {
+  if (in_segment && ledgers.segments.epoch_of(side.place.segment) < ledgers.epoch) {
     return fmt::format("its host memory is of the older generation {}",
                        ledgers.segments.generation_of(side.place.segment));
   }
-  if (in_segment && side.registration->epoch != ledgers.segments.epoch()) {
+  if (in_segment && side.registration->epoch < ledgers.epoch) {
     return fmt::format("registration {} was made for an older mapping at the same address", side.registration->ordinal);
   }
+  if (in_segment && !ledgers.segments.is_live(side.place.segment)) return {};  // its plan has just ended
   if (to_host && side.registration->access == HostAccess::read_only) {
     return fmt::format("it writes to registration {}, which is read-only", side.registration->ordinal);
   }

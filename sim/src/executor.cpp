@@ -130,6 +130,8 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   injector.load(run_trace);
   monitor.reset();
   if (run_trace.in_memory_store) monitor.expect_memory_store();
+  side_by_side = run_options.strategy != nullptr || !run_trace.switches.empty();
+  if (side_by_side) monitor.expect_side_by_side();
   oracle.reset(perturbation.hash_seed);
   const auto has_step = [&](StepKind kind) {
     return std::any_of(run_trace.steps.begin(), run_trace.steps.end(),
@@ -154,7 +156,6 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   system_options.in_memory_store = run_trace.in_memory_store;
   system_options.batches_in_flight = run_trace.batches_in_flight;
   if (run_trace.in_memory_store) lend_staging(staging_bytes_of(run_trace));
-  side_by_side = run_options.strategy != nullptr || !run_trace.switches.empty();
   sync.attach(side_by_side ? &scheduler : nullptr, side_by_side ? &turn_taker : nullptr);
   times_switched = rounds = 0;
   hosts.clear();

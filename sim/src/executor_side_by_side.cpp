@@ -63,7 +63,9 @@ class ToldStrategy final : public Strategy {
 // ---- Turns.
 
 void Executor::Impl::Turns::before(Call call) {
+  impl_.monitor.comes_to_a_call();
   impl_.scheduler.point({PointKind::call, static_cast<std::uint64_t>(call), name_of(call)});
+  impl_.monitor.goes_on();
 }
 void Executor::Impl::Turns::locked(std::uint64_t mutex) { impl_.hazards.checker().lock(impl_.context.host, mutex); }
 void Executor::Impl::Turns::unlocked(std::uint64_t mutex) { impl_.hazards.checker().unlock(impl_.context.host, mutex); }

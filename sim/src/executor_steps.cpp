@@ -122,7 +122,7 @@ Executor::Impl::Session* Executor::Impl::open_session(SessionId id, const Step& 
   }
   session.engine = take_engine();
   if (Status opened =
-          session.engine->open(oracle.layout_of(real), session.path, trace->copy_stream ? &tap.cuda() : nullptr);
+          session.engine->open(oracle.layout_of(real), session.path, trace->copy_stream ? &hazards.cuda() : nullptr);
       !opened) {
     if (ending.code == 0) ending.code = opened.error().code;
     ending.skipped = true;

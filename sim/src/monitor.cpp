@@ -20,6 +20,20 @@ Monitor::Impl::Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& c
       cuda(make_cuda()),
       files(make_files()) {}
 
+void Monitor::Impl::hear(std::span<const Segment> told) {
+  operation.heard = ++heard;
+  operation.heard_of.assign(told.begin(), told.end());
+  if (!side_by_side) learn_what_was_heard();
+}
+
+void Monitor::Impl::learn_what_was_heard() {
+  if (operation.heard <= known) return;
+  known = operation.heard;
+  if (segments.learn(operation.heard_of) && plans.end_stale(segments, now()) > 0) {
+    context.marks.reach(Mark::stale_not_used);
+  }
+}
+
 void Monitor::Impl::check_all_ended() {
   context.verdicts.checked(Invariant::one_terminal);
   for (const std::uint32_t index : plans.live_plans()) {
@@ -60,7 +74,8 @@ void Monitor::Impl::reset() {
   tensors.clear();
   last_tensor = 0;
   tensor_ordinal = registration_ordinal = 0;
-  memory_store = false;
+  memory_store = side_by_side = false;
+  heard = known = 0;
 }
 
 Monitor::Monitor(RunContext& context, FluxonBackend& fluxon, CudaBackend& cuda, FileBackend& files, const Tap& tap)
@@ -78,6 +93,10 @@ void Monitor::begin_ingest(const ChunkSource& source) {
 void Monitor::end(bool ok) { impl_->end(ok); }
 void Monitor::swap_operation(OperationRecord& others) { std::swap(impl_->operation, others); }
 
+void Monitor::comes_to_a_call() { impl_->operation.epoch_at_call = impl_->segments.epoch(); }
+void Monitor::goes_on() { impl_->learn_what_was_heard(); }
+
+void Monitor::expect_side_by_side() { impl_->side_by_side = true; }
 void Monitor::expect_memory_store() { impl_->memory_store = true; }
 
 void Monitor::declare_tensor(std::uintptr_t base, std::uint64_t bytes) {

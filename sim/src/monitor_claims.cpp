@@ -62,6 +62,7 @@ void Monitor::Impl::endless() const {
 }
 
 void Monitor::Impl::end(bool ok) {
+  learn_what_was_heard();
   context.log.event(now(), "end", std::array{static_cast<std::uint64_t>(operation.kind), std::uint64_t{ok}},
                     [&] { return fmt::format("{}, {}", name_of(operation.kind), ok ? "ok" : "failed"); });
   if (!ok) {

@@ -55,6 +55,9 @@ struct Monitor::Impl {
   std::uint32_t tensor_ordinal = 0;
   std::uint32_t registration_ordinal = 0;
   bool memory_store = false;
+  bool side_by_side = false;
+  std::uint64_t heard = 0;  // answers of wait_local_segments_ready
+  std::uint64_t known = 0;  // the newest of them that has been learned
   std::vector<std::uint64_t> fields;  // of the event being logged
 
   Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& cuda_below, FileBackend& files_below,
@@ -83,6 +86,17 @@ struct Monitor::Impl {
       if (!answer && !answer.error().detail.empty()) line += ": " + answer.error().detail;
       return line;
     });
+  }
+
+  // The segments that the operation was told of. Beside others, it has the time until it goes on to tell them.
+  void hear(std::span<const Segment> told);
+  void learn_what_was_heard();
+  [[nodiscard]] std::uint32_t epoch_at_call() const {
+    return side_by_side ? operation.epoch_at_call : segments.epoch();
+  }
+  // The call had begun when another operation told of the generation that ended this plan or handle.
+  [[nodiscard]] bool excusable(std::uint64_t name, bool handle) const {
+    return side_by_side && plans.went_stale_after(name, handle, operation.epoch_at_call);
   }
 
   // The operation that is running has made so many calls that it will never stop.

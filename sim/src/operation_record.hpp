@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "claim_ledger.hpp"
+#include "holdfast/core/fluxon_runtime.hpp"
 #include "holdfast/sim/monitor.hpp"
 
 namespace holdfast::sim {
@@ -23,6 +24,10 @@ struct OperationRecord {
     Claim claim = Claim::kv;
     std::uint32_t withdrawals = 0;  // of it so far
   };
+  // An answer of wait_local_segments_ready, and which it was of all, until the operation goes on; 0 = none.
+  std::uint64_t heard = 0;
+  std::vector<Segment> heard_of;
+  std::uint32_t epoch_at_call = 0;  // when its last call began
   std::vector<Claimed> removed;   // claims of which a key was asked to go
   std::vector<Claimed> given_up;  // claims withdrawn, not to evict them, of which nothing was shown false or in doubt
 
@@ -33,6 +38,7 @@ struct OperationRecord {
     claims_made = 0;
     calls = 0;
     registration_failed = commit_failed = false;
+    heard = 0;
     removed.clear();
     given_up.clear();
   }

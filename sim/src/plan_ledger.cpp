@@ -85,7 +85,7 @@ std::uint32_t PlanLedger::end_stale(const SegmentLedger& segments, Nanos at_ns) 
   std::erase_if(live_plans_, [&](std::uint32_t index) {
     const PlanRecord& plan = plans_[index];
     if (plan.segment == kNowhere || segments.is_live(plan.segment)) return false;
-    remember({plan.address, false, true, plan.ordinal, plan.sort, {}, at_ns});
+    remember({plan.address, false, true, plan.ordinal, plan.sort, {}, at_ns, segments.epoch()});
     spare_plans_.push_back(index);
     ++count;
     return true;
@@ -93,7 +93,7 @@ std::uint32_t PlanLedger::end_stale(const SegmentLedger& segments, Nanos at_ns) 
   std::erase_if(live_handles_, [&](std::uint32_t index) {
     const HandleRecord& handle = handles_[index];
     if (handle.epoch == segments.epoch()) return false;
-    remember({handle.number, true, true, handle.ordinal, PlanSort::read, {}, at_ns});
+    remember({handle.number, true, true, handle.ordinal, PlanSort::read, {}, at_ns, segments.epoch()});
     spare_handles_.push_back(index);
     ++count;
     return true;
@@ -110,12 +110,22 @@ void PlanLedger::remember(const Ended& ended) {
   ended_next_ = (ended_next_ + 1) % kEndedMax;
 }
 
-std::string PlanLedger::how_it_ended(std::uint64_t name, bool handle) const {
+const Ended* PlanLedger::last_of(std::uint64_t name, bool handle) const {
   const Ended* last = nullptr;
   for (const Ended& ended : ended_) {
     if (ended.name != name || ended.handle != handle) continue;
     if (last == nullptr || ended.ordinal > last->ordinal) last = &ended;
   }
+  return last;
+}
+
+bool PlanLedger::went_stale_after(std::uint64_t name, bool handle, std::uint32_t epoch) const {
+  const Ended* last = last_of(name, handle);
+  return last != nullptr && last->stale && last->epoch > epoch;
+}
+
+std::string PlanLedger::how_it_ended(std::uint64_t name, bool handle) const {
+  const Ended* last = last_of(name, handle);
   if (last == nullptr) return handle ? "no such handle was given" : "no such plan was given";
   const std::string_view sort = handle ? "handle" : sort_name(last->sort);
   if (last->stale) {

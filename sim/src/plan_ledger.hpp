@@ -66,6 +66,7 @@ struct Ended {
   PlanSort sort = PlanSort::put;
   Call by{};
   Nanos at_ns = 0;
+  std::uint32_t epoch = 0;  // of a stale one: that which ended it
 };
 
 // Records are used again once something has ended.
@@ -91,6 +92,8 @@ class PlanLedger {
   [[nodiscard]] const HandleRecord& handle(std::uint32_t index) const { return handles_[index]; }
   // "; plan 3 ended by put_abort at 12 ns", or that there never was one.
   [[nodiscard]] std::string how_it_ended(std::uint64_t name, bool handle) const;
+  // It ended with its generation, and no earlier than that epoch ended.
+  [[nodiscard]] bool went_stale_after(std::uint64_t name, bool handle, std::uint32_t epoch) const;
 
   // Forgets what is live; ordinals go on.
   void forget_live();
@@ -99,6 +102,7 @@ class PlanLedger {
  private:
   static constexpr std::size_t kEndedMax = 64;
   void remember(const Ended& ended);
+  [[nodiscard]] const Ended* last_of(std::uint64_t name, bool handle) const;
 
   std::vector<PlanRecord> plans_;
   std::vector<std::uint32_t> live_plans_;

@@ -42,13 +42,15 @@ class BatchInFlight {
   BatchInFlight(const BatchInFlight&) = delete;
   BatchInFlight& operator=(const BatchInFlight&) = delete;
 
+  // Before submit: all that may take time. After a failure nothing is to be submitted.
+  Status prepare() {
+    Status ready = order_and_make_event();
+    failed_ = failed_ || !ready;
+    return ready;
+  }
   // `batch` has been validated. StaleGeneration when its generation was retired since: nothing was submitted. After any
   // other failure any subset of it may be in flight.
   Status submit(const CopyBatch& batch) {
-    if (Status ready = prepare(); !ready) {
-      failed_ = true;
-      return ready;
-    }
     if (Status live = registry_.begin_use(generation_); !live) {
       failed_ = true;
       drop_event();
@@ -101,7 +103,7 @@ class BatchInFlight {
   }
 
  private:
-  Status prepare() {
+  Status order_and_make_event() {
     if (stream_.producer) {
       if (Status ordered = runtime_.cuda.stream_wait(stream_.stream, *stream_.producer); !ordered) return ordered;
     }

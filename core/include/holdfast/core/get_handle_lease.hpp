@@ -30,7 +30,8 @@ class GetHandleLease {
   // ended.
   [[nodiscard]] Result<ReadPlanLease<Rt>> transfer(Keys keys) {
     check(context_ != nullptr, "transfer of an ended handle");
-    if (!context_->registry.is_live(generation_)) {
+    const GenerationCall call(context_->registry, generation_);
+    if (!call.live()) {
       context_ = nullptr;
       return make_error(Errc::stale_generation, "transfer", "the handle's generation has gone");
     }
@@ -48,7 +49,8 @@ class GetHandleLease {
   [[nodiscard]] Status cancel() {
     check(context_ != nullptr, "cancel of an ended handle");
     PlanContext<Rt>& context = *std::exchange(context_, nullptr);
-    if (!context.registry.is_live(generation_)) return {};
+    const GenerationCall call(context.registry, generation_);
+    if (!call.live()) return {};
     return context.runtime.fluxon.cancel_get_transfer(handle_);
   }
 

@@ -229,7 +229,8 @@ class OwnedSnapshots {
   Status run(CopyBatch& copies, const CopyStream& stream) {
     if (Status validated = copies.validate(registry_); !validated) return validated;
     in_flight_.emplace(runtime_, registry_, stream, 0);
-    Status submitted = in_flight_->submit(copies);
+    Status submitted = in_flight_->prepare();
+    if (submitted) submitted = in_flight_->submit(copies);
     Status waited = in_flight_->wait();
     // A wait that failed once proves nothing for these bytes, but a second one may free the staging memory.
     if (!waited) {

@@ -136,6 +136,10 @@ class PlanPut {
     if (batches_.size() > most) {
       if (Status waited = wait_for(batches_[batches_.size() - 1 - most]); !waited) return waited;
     }
+    if (Status ready = batch.in_flight->prepare(); !ready) {
+      return copy_failure(batch, "submission", std::move(ready.error()));
+    }
+    // The last thing before the copies: whatever is called in between may take time.
     for (std::size_t g = batch.groups.first; g < batch.groups.last; ++g) {
       if (Status usable = plans_[g].check_usable(); !usable) return of_group(std::move(usable.error()), g);
     }
@@ -199,8 +203,8 @@ class PlanPut {
   }
 
   static bool refuses_commit(const Error& error) {
-    return is_fluxon(error, FluxonErrc::invalid_argument) || is_fluxon(error, FluxonErrc::store_closed) ||
-           is_fluxon(error, FluxonErrc::general);
+    return error.is(Errc::stale_generation) || is_fluxon(error, FluxonErrc::invalid_argument) ||
+           is_fluxon(error, FluxonErrc::store_closed) || is_fluxon(error, FluxonErrc::general);
   }
 
   void wait_for(const PutGroup& group, Future& future, std::vector<Error>& causes) {

@@ -232,8 +232,12 @@ class PlanRead {
     }
     part.in_flight = context_.make_batch(stream_, segments.front().generation);
     part.plan->attach(part.in_flight);
-    touched_ = true;
-    if (Status submitted = part.in_flight->submit(copies); !submitted) {
+    Status submitted = part.in_flight->prepare();
+    if (submitted) {
+      touched_ = true;
+      submitted = part.in_flight->submit(copies);
+    }
+    if (!submitted) {
       return of_part(make_error(Errc::copy_failed, "restore", "batch submission", std::move(submitted.error())), part);
     }
     // Behind the first batch the stream's own order is enough.

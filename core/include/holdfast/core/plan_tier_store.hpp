@@ -35,7 +35,8 @@ class PlanTierStore {
     if (Status valid = validate_tensors(context_.runtime.cuda, tensors); !valid) return std::move(valid.error());
     if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
     if (has_duplicates(keys)) return make_error(Errc::invalid_argument, "put", "one key twice");
-    const PutGate gate = gate_of(keys);
+    const PutTurn turn(context_, keys);
+    const PutGate gate = turn.gate();
     if (gate == PutGate::unsettled) return make_error(Errc::unsettled, "put", "a key's outcome is not decided yet");
     if (gate == PutGate::full) {
       return make_error(Errc::unsettled, "put", "too many other keys are not decided yet: pump, or go on uncached");
@@ -115,7 +116,11 @@ class PlanTierStore {
     const std::vector<std::string> due = context_.unsettled.with(
         [&](const UnsettledTable& table) { return table.due(context_.now_ns(), removals_max); });
     std::uint32_t settled = 0;
-    for (const std::string& key : due) settled += remove_due(key, errors) ? 1 : 0;
+    for (const std::string& key : due) {
+      // Since it was listed it may have been stored anew, or another may be at it.
+      const bool ours = context_.unsettled.with([&](UnsettledTable& table) { return table.begin_removal(key); });
+      if (ours && remove_due(key, errors)) ++settled;
+    }
     return settled;
   }
 
@@ -162,6 +167,31 @@ class PlanTierStore {
     });
   }
 
+  // Asks the gate, and keeps others from removing these keys for as long as it lives, where the gate lets the put in.
+  class PutTurn {
+   public:
+    PutTurn(PlanContext<Rt>& context, Keys keys)
+        : context_(context), keys_(keys), gate_(context.unsettled.with([&](UnsettledTable& table) {
+            const PutGate gate = table.gate(keys, context.now_ns());
+            if (lets_in(gate)) table.begin_put(keys);
+            return gate;
+          })) {}
+    ~PutTurn() {
+      if (lets_in(gate_)) context_.unsettled.with([&](UnsettledTable& table) { table.end_put(keys_); });
+    }
+    PutTurn(const PutTurn&) = delete;
+    PutTurn& operator=(const PutTurn&) = delete;
+
+    [[nodiscard]] PutGate gate() const { return gate_; }
+
+   private:
+    static bool lets_in(PutGate gate) { return gate == PutGate::open || gate == PutGate::leftovers; }
+
+    PlanContext<Rt>& context_;
+    Keys keys_;
+    PutGate gate_;
+  };
+
   PutGate gate_of(Keys keys) const {
     return context_.unsettled.with([&](const UnsettledTable& table) { return table.gate(keys, context_.now_ns()); });
   }
@@ -201,6 +231,7 @@ class PlanTierStore {
     return settled;
   }
 
+  // Of a key that nobody else removes meanwhile.
   bool remove_due(std::string_view key, std::vector<Error>& errors) {
     const Nanos submitted_ns = context_.now_ns();
     Status removed = context_.runtime.fluxon.remove(key);

@@ -55,10 +55,14 @@ class PutPlanLease {
   }
 
   // Ends the plan, also when the call fails. Its batch must have arrived, and check_usable() succeeded since.
+  // StaleGeneration: it ended with its owner since then, and nothing was committed.
   [[nodiscard]] Result<Future> commit() {
     check(context_ != nullptr, "commit of an ended plan");
     check(batch_ != nullptr && batch_->arrived(), "commit of a plan whose copies have not arrived");
-    return std::exchange(context_, nullptr)->runtime.fluxon.local_fast_put_commit(plan_);
+    PlanContext<Rt>& context = *std::exchange(context_, nullptr);
+    const GenerationCall call(context.registry, terms_.generation);
+    if (!call.live()) return make_error(Errc::stale_generation, "commit", "the plan's generation has gone");
+    return context.runtime.fluxon.local_fast_put_commit(plan_);
   }
 
   // Ends the plan, also when the call fails. Waits first; Quarantined when that fails.

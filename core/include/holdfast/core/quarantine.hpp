@@ -34,9 +34,10 @@ enum class Landing : std::uint8_t {
 
 // Ends a plan by the call that is right for it. A plan of an older generation ended with its generation: no call.
 template <Runtime Rt>
-[[nodiscard]] Status end_plan(Rt& runtime, const typename BatchInFlight<Rt>::Registry& registry, PlanPtr plan,
-                              PlanSide side, std::uint64_t generation) {
-  if (!registry.is_live(generation)) return {};
+[[nodiscard]] Status end_plan(Rt& runtime, typename BatchInFlight<Rt>::Registry& registry, PlanPtr plan, PlanSide side,
+                              std::uint64_t generation) {
+  const GenerationCall call(registry, generation);
+  if (!call.live()) return {};
   return side == PlanSide::write ? runtime.fluxon.put_abort(plan) : runtime.fluxon.release_views(plan);
 }
 

@@ -49,17 +49,22 @@ class SegmentRegistry {
   // Makes `live`, the answer to `look`, the segments that copies may use: retires the others, unregisters what nobody
   // uses any more, and registers what is new. Failures after which it went on are moved to `absorbed`. After an error
   // the segment is not registered at all: its pieces were rolled back. StaleGeneration, and nothing changed, for other
-  // segments than those of a newer look.
+  // segments than those of a newer look, and while a call is made for an older generation.
   Status ensure(std::uint64_t look, std::span<const Segment> live, std::vector<Error>& absorbed) {
     if (book_.with([&](Book& book) { return book.settles(look, live); })) return {};
     const std::scoped_lock turn(turn_);
-    const bool newest = book_.with([&](Book& book) {
-      if (look < book.newest_look && !book.knows_exactly(live)) return false;
+    Status retired = book_.with([&](Book& book) -> Status {
+      if (look < book.newest_look && !book.knows_exactly(live)) {
+        return make_error(Errc::stale_generation, "ensure", "another session has seen newer segments");
+      }
+      if (book.has_call_besides(live)) {
+        return make_error(Errc::stale_generation, "ensure", "a call for an older generation has not returned yet");
+      }
       book.newest_look = std::max(book.newest_look, look);
       book.retire_others(live);
-      return true;
+      return {};
     });
-    if (!newest) return make_error(Errc::stale_generation, "ensure", "another session has seen newer segments");
+    if (!retired) return retired;
     unregister_retired(absorbed);
     for (const Segment& segment : live) {
       if (book_.with([&](const Book& book) { return book.map.find(segment) != nullptr; })) continue;
@@ -120,6 +125,23 @@ class SegmentRegistry {
     return book_.with([&](const Book& book) { return book.map.is_live(generation); });
   }
 
+  // While a call is made for what belongs to a generation (the end of a plan, say), no other generation begins: its
+  // first plan could lie where that one's is. False, and the call is not to be made, when the generation is not live.
+  [[nodiscard]] bool begin_call(std::uint64_t generation) {
+    return book_.with([&](Book& book) {
+      if (!book.map.is_live(generation)) return false;
+      ++book.calls[generation];
+      return true;
+    });
+  }
+  void end_call(std::uint64_t generation) {
+    book_.with([&](Book& book) {
+      const auto call = book.calls.find(generation);
+      check(call != book.calls.end(), "end_call without begin_call");
+      if (--call->second == 0) book.calls.erase(call);
+    });
+  }
+
   // While a generation is used, a copy may be in flight to or from it, and nothing of it is unregistered.
   // StaleGeneration, and no use, when it was retired since its addresses were translated.
   [[nodiscard]] Status begin_use(std::uint64_t generation) {
@@ -152,7 +174,8 @@ class SegmentRegistry {
  private:
   struct Book {
     RegistrationMap map;
-    std::map<std::uint64_t, std::uint64_t> uses;  // by generation
+    std::map<std::uint64_t, std::uint64_t> uses;   // by generation
+    std::map<std::uint64_t, std::uint64_t> calls;  // by generation
     RegistryCounts counts;
     std::uint64_t looks = 0;
     std::uint64_t newest_look = 0;  // of those that ensure() has been given
@@ -164,6 +187,12 @@ class SegmentRegistry {
       return map.segments().size() == live.size() && std::all_of(live.begin(), live.end(), [&](const Segment& segment) {
                return map.find(segment) != nullptr;
              });
+    }
+    [[nodiscard]] bool has_call_besides(std::span<const Segment> live) const {
+      return std::any_of(calls.begin(), calls.end(), [&](const auto& call) {
+        return std::none_of(live.begin(), live.end(),
+                            [&](const Segment& segment) { return segment.generation == call.first; });
+      });
     }
     // True when this answer leaves nothing to do.
     [[nodiscard]] bool settles(std::uint64_t look, std::span<const Segment> live) {
@@ -300,6 +329,26 @@ class SegmentRegistry {
   const RegistryOptions options_;
   typename S::Mutex turn_;
   Guarded<Book, S> book_;
+};
+
+// A call for what belongs to a generation, made only while that one is live.
+template <class Registry>
+class GenerationCall {
+ public:
+  GenerationCall(Registry& registry, std::uint64_t generation)
+      : registry_(registry), generation_(generation), live_(registry.begin_call(generation)) {}
+  ~GenerationCall() {
+    if (live_) registry_.end_call(generation_);
+  }
+  GenerationCall(const GenerationCall&) = delete;
+  GenerationCall& operator=(const GenerationCall&) = delete;
+
+  [[nodiscard]] bool live() const { return live_; }
+
+ private:
+  Registry& registry_;
+  std::uint64_t generation_;
+  bool live_;
 };
 
 }  // namespace holdfast

@@ -41,7 +41,7 @@ enum class RemovalAnswer : std::uint8_t { removed, absent, failed };
 // How the table answers a put.
 enum class PutGate : std::uint8_t {
   open,       // no key of it is in the table
-  unsettled,  // refused: a key of it is not decided yet, or in quarantine
+  unsettled,  // refused: a key of it is not decided yet, being removed, or in quarantine
   full,       // refused: too many other keys are not decided yet
   leftovers,  // all keys of it that are here are past their bound: put, or adopt what is readable
 };
@@ -67,6 +67,13 @@ class UnsettledTable {
   [[nodiscard]] bool adoptable(Keys keys, std::span<const std::uint64_t> value_bytes, Nanos now_ns) const;
   [[nodiscard]] bool contains(std::string_view key) const { return entries_.find(key) != entries_.end(); }
 
+  // A put of these keys has passed the gate: until it ends, nobody else removes one of them. The caller keeps the keys.
+  void begin_put(Keys keys) { putting_.push_back(keys); }
+  void end_put(Keys keys);
+  // Before somebody removes a key that is due: until note_removal, nobody else does, and the gate refuses it. False,
+  // and it is not to be removed, when it is not here any more, another is removing it, or a put has it.
+  [[nodiscard]] bool begin_removal(std::string_view key);
+
   // At most `most` keys whose removal is due, earliest first.
   [[nodiscard]] std::vector<std::string> due(Nanos now_ns, std::size_t most) const;
   // What the removal of `key`, submitted at `submitted_ns`, answered. True when the key is settled now, and gone.
@@ -85,6 +92,7 @@ class UnsettledTable {
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
 
+  [[nodiscard]] bool is_put(std::string_view key) const;
   [[nodiscard]] Nanos bound_of(const Entry& entry) const { return entry.key.last_commit_ns + options_.settle_bound_ns; }
   void set_due(Entries::iterator at, Nanos due_ns);
   void erase(Entries::iterator at);
@@ -93,6 +101,8 @@ class UnsettledTable {
   Entries entries_;
   std::set<std::pair<Nanos, std::string>> due_;
   std::map<std::string, std::uint32_t, std::less<>> blocked_;  // how many plans hold it
+  std::vector<Keys> putting_;
+  std::set<std::string, std::less<>> removing_;
   std::uint64_t held_bytes_ = 0;
 };
 

@@ -64,6 +64,12 @@ class Monitor final : public ClaimListener {
   // Another step's turn: the operation that it is in comes back.
   void swap_operation(OperationRecord& others);
 
+  // Operations run side by side: what one was told of segments counts for all once it goes on. Stays until reset.
+  void expect_side_by_side();
+  // The operation that is running comes to its next call; and makes it, after others may have gone on.
+  void comes_to_a_call();
+  void goes_on();
+
   // The store under test keeps its values itself, so claims have no keys in an owner: a claim then needs that no copy
   // to the host is in flight. Stays until reset.
   void expect_memory_store();

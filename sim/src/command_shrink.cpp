@@ -25,7 +25,8 @@ CommandSpec spec() {
   spec.usage = "FILE | --seed N [--profile NAME] [options]";
   spec.about =
       "Takes away steps, sessions, faults, choices, switches and actions, and makes geometries and numbers smaller, as "
-      "long as the same invariant fails at the same call with the same kinds of culprit, or the run crashes or hangs in the "
+      "long as the same invariant fails at the same call with the same kinds of culprit, or the run crashes or hangs "
+      "in the "
       "same way. The result is 1-minimal unless the time is over first: without any one step, session, fault, choice "
       "or last action of a session it does not fail so any more. It is written beside FILE, NAME.trace.json to "
       "NAME.min.trace.json. Exit status 1 when the trace fails, as of 'holdfast replay'; 0 when it holds, and nothing "

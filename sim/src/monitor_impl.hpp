@@ -56,8 +56,8 @@ struct Monitor::Impl {
   std::uint32_t registration_ordinal = 0;
   bool memory_store = false;
   bool side_by_side = false;
-  std::uint64_t heard = 0;  // answers of wait_local_segments_ready
-  std::uint64_t known = 0;  // the newest of them that has been learned
+  std::uint64_t heard = 0;            // answers of wait_local_segments_ready
+  std::uint64_t known = 0;            // the newest of them that has been learned
   std::vector<std::uint64_t> fields;  // of the event being logged
 
   Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& cuda_below, FileBackend& files_below,

@@ -111,14 +111,25 @@ class PlanPut {
   Status start_plans(const BatchCut& cut, std::span<const Segment> segments) {
     for (std::size_t g = cut.first; g < cut.last; ++g) {
       const PutGroup& group = groups_[g];
+      const std::uint64_t generation = segments.front().generation;
+      // A plan of a newer owner's is seen by where it lies, and is ended before anybody else uses that owner.
+      const GenerationCall call(context_.registry, generation);
+      if (!call.live()) {
+        return of_group(make_error(Errc::stale_generation, "start_plans", "the segments' generation has gone"), g);
+      }
       const Nanos started_ns = context_.now_ns();
       Result<PlanPtr> plan = context_.runtime.fluxon.local_fast_put_start(group.keys, group.value_bytes, PutOptions{});
       if (!plan) return of_group(std::move(plan.error()), g);
-      plans_.emplace_back(context_, *plan,
-                          PutPlanTerms{group.keys, group.value_bytes, segments.front().generation, started_ns});
+      plans_.emplace_back(context_, *plan, PutPlanTerms{group.keys, group.value_bytes, generation, started_ns});
       const std::vector<std::uint64_t> lengths(group.keys.size(), group.value_bytes);
       Result<std::vector<std::uintptr_t>> decoded = decode_plan_blob({*plan, PlanSide::write, lengths, segments});
-      if (!decoded) return of_group(std::move(decoded.error()), g);
+      if (!decoded) {
+        Error error = of_group(std::move(decoded.error()), g);
+        if (Status aborted = plans_.back().give_back(call); !aborted)
+          error.suppressed.push_back(std::move(aborted.error()));
+        plans_.pop_back();
+        return error;
+      }
       for (std::size_t i = 0; i < group.members.size(); ++i) addresses_[group.members[i]] = (*decoded)[i];
     }
     return {};

@@ -200,28 +200,40 @@ class PlanRead {
   // False when a value has vanished.
   Result<bool> read_part(std::size_t b, std::span<const Segment> segments) {
     Part& part = parts_[b];
-    auto plan = transfer_all(*part.handle, keys_of(part), absorbed_);
-    part.handle.reset();
-    if (!plan) return of_part(std::move(plan.error()), part);
-    if (!*plan) return false;
-    part.plan.emplace(std::move(**plan));
-    if (Status copied = copy_values(b, segments); !copied) return std::move(copied.error());
+    std::vector<std::uintptr_t> addresses;
+    {
+      // A plan of a newer owner's is seen by where it lies, and is ended before anybody else uses that owner.
+      const GenerationCall call(context_.registry, segments.front().generation);
+      auto plan = transfer_all(*part.handle, keys_of(part), absorbed_);
+      part.handle.reset();
+      if (!plan) return of_part(std::move(plan.error()), part);
+      if (!*plan) return false;
+      part.plan.emplace(std::move(**plan));
+      const auto lengths = request_.value_bytes.subspan(part.keys.first, part.keys.last - part.keys.first);
+      Result<std::vector<std::uintptr_t>> decoded =
+          decode_plan_blob({part.plan->plan(), PlanSide::read, lengths, segments});
+      if (!decoded) {
+        if (Status released = part.plan->give_back(call); !released) {
+          decoded.error().suppressed.push_back(std::move(released.error()));
+        }
+        part.plan.reset();
+        return of_part(std::move(decoded.error()), part);
+      }
+      addresses = std::move(*decoded);
+    }
+    if (Status copied = copy_values(b, segments, addresses); !copied) return std::move(copied.error());
     return true;
   }
 
-  Status copy_values(std::size_t b, std::span<const Segment> segments) {
+  Status copy_values(std::size_t b, std::span<const Segment> segments, std::span<const std::uintptr_t> addresses) {
     Part& part = parts_[b];
-    const auto lengths = request_.value_bytes.subspan(part.keys.first, part.keys.last - part.keys.first);
-    Result<std::vector<std::uintptr_t>> addresses =
-        decode_plan_blob({part.plan->plan(), PlanSide::read, lengths, segments});
-    if (!addresses) return of_part(std::move(addresses.error()), part);
     if (part.copies.empty()) return {};
     CopyBatch copies(CopyDirection::host_to_device);
     copies.reserve(part.copies.size());
     for (const std::size_t i : part.copies) {
       const ReadCopy& copy = request_.copies[i];
       copies.add(request_.tensors[copy.tensor], copy.tensor_offset,
-                 (*addresses)[copy.key - part.keys.first] + copy.value_offset, copy.bytes);
+                 addresses[copy.key - part.keys.first] + copy.value_offset, copy.bytes);
     }
     if (Status validated = copies.validate(context_.registry, written_); !validated) {
       return of_part(std::move(validated.error()), part);

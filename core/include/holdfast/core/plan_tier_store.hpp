@@ -209,13 +209,16 @@ class PlanTierStore {
     if (!adoptable) return false;
     Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
     if (!segments) return std::move(segments.error());
+    // As long as the plan lives nobody else uses a newer owner, whose it may be.
+    const GenerationCall call(context_.registry, segments->front().generation);
     Result<std::optional<ReadPlanLease<Rt>>> plan =
         open_read_plan(context_, keys, {}, segments->front().generation, absorbed);
     if (!plan) return std::move(plan.error());
     if (!*plan) return false;
     Result<std::vector<std::uintptr_t>> addresses =
         decode_plan_blob({(*plan)->plan(), PlanSide::read, value_bytes, *segments});
-    if (Status released = (*plan)->release(); !released) absorbed.push_back(std::move(released.error()));
+    Status released = addresses ? (*plan)->release() : (*plan)->give_back(call);
+    if (!released) absorbed.push_back(std::move(released.error()));
     if (!addresses) return std::move(addresses.error());
     forget(keys);
     return true;

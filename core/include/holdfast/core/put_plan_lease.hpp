@@ -65,6 +65,12 @@ class PutPlanLease {
     return context.runtime.fluxon.local_fast_put_commit(plan_);
   }
 
+  // Ends a plan that is not of the generation it was asked from, during the call that gave it: a newer owner's.
+  [[nodiscard]] Status give_back(const GenerationCall<typename PlanContext<Rt>::Registry>& call) {
+    check(context_ != nullptr && batch_ == nullptr && call.live(), "a plan is given back too late");
+    return std::exchange(context_, nullptr)->runtime.fluxon.put_abort(plan_);
+  }
+
   // Ends the plan, also when the call fails. Waits first; Quarantined when that fails.
   [[nodiscard]] Status abort() {
     check(context_ != nullptr, "abort of an ended plan");

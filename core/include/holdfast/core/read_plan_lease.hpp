@@ -36,6 +36,12 @@ class ReadPlanLease {
   // From here on `batch` may read the plan's memory.
   void attach(std::shared_ptr<BatchInFlight<Rt>> batch) { batch_ = std::move(batch); }
 
+  // Ends a plan that is not of the generation it was asked from, during the call that gave it: a newer owner's.
+  [[nodiscard]] Status give_back(const GenerationCall<typename PlanContext<Rt>::Registry>& call) {
+    check(context_ != nullptr && batch_ == nullptr && call.live(), "a plan is given back too late");
+    return std::exchange(context_, nullptr)->runtime.fluxon.release_views(plan_);
+  }
+
   // Ends the plan, also when the call fails. Waits first; Quarantined when that fails.
   [[nodiscard]] Status release() {
     check(context_ != nullptr, "release of an ended plan");

@@ -48,20 +48,20 @@ class SegmentRegistry {
 
   // Makes `live`, the answer to `look`, the segments that copies may use: retires the others, unregisters what nobody
   // uses any more, and registers what is new. Failures after which it went on are moved to `absorbed`. After an error
-  // the segment is not registered at all: its pieces were rolled back. StaleGeneration, and nothing changed, for other
-  // segments than those of a newer look, and while a call is made for an older generation.
+  // the segment is not registered at all: its pieces were rolled back. StaleGeneration for other segments than those of
+  // a newer look, and nothing changed; and while a call is made for an older generation, which is retired.
   Status ensure(std::uint64_t look, std::span<const Segment> live, std::vector<Error>& absorbed) {
-    if (book_.with([&](Book& book) { return book.settles(look, live); })) return {};
+    if (book_.with([&](Book& book) { return book.settles(live); })) return {};
     const std::scoped_lock turn(turn_);
     Status retired = book_.with([&](Book& book) -> Status {
-      if (look < book.newest_look && !book.knows_exactly(live)) {
+      if (!book.knows_exactly(live) && !book.is_newer(look, live)) {
         return make_error(Errc::stale_generation, "ensure", "another session has seen newer segments");
       }
+      book.learn(live);
+      book.retire_others(live);
       if (book.has_call_besides(live)) {
         return make_error(Errc::stale_generation, "ensure", "a call for an older generation has not returned yet");
       }
-      book.newest_look = std::max(book.newest_look, look);
-      book.retire_others(live);
       return {};
     });
     if (!retired) return retired;
@@ -125,7 +125,7 @@ class SegmentRegistry {
     return book_.with([&](const Book& book) { return book.map.is_live(generation); });
   }
 
-  // While a call is made for what belongs to a generation (the end of a plan, say), no other generation begins: its
+  // While a call is made for what belongs to a generation (the end of a plan, say), no other generation is used: its
   // first plan could lie where that one's is. False, and the call is not to be made, when the generation is not live.
   [[nodiscard]] bool begin_call(std::uint64_t generation) {
     return book_.with([&](Book& book) {
@@ -178,7 +178,8 @@ class SegmentRegistry {
     std::map<std::uint64_t, std::uint64_t> calls;  // by generation
     RegistryCounts counts;
     std::uint64_t looks = 0;
-    std::uint64_t newest_look = 0;  // of those that ensure() has been given
+    std::uint64_t looks_when_learned = 0;  // how many had begun when the newest segments were told here
+    std::uint64_t newest_generation = 0;   // theirs
 
     [[nodiscard]] bool may_unregister(const RegisteredPiece& piece) const {
       return !piece.live && piece.ours && !uses.contains(piece.generation);
@@ -195,14 +196,27 @@ class SegmentRegistry {
       });
     }
     // True when this answer leaves nothing to do.
-    [[nodiscard]] bool settles(std::uint64_t look, std::span<const Segment> live) {
+    [[nodiscard]] bool settles(std::span<const Segment> live) {
       const auto pieces = map.pieces();
       if (!knows_exactly(live) || std::any_of(pieces.begin(), pieces.end(),
                                               [&](const RegisteredPiece& piece) { return may_unregister(piece); })) {
         return false;
       }
-      newest_look = std::max(newest_look, look);
+      learn(live);
       return true;
+    }
+    // A look that began later is newer. Of two at one time the owner's start time tells.
+    [[nodiscard]] bool is_newer(std::uint64_t look, std::span<const Segment> live) const {
+      return look > looks_when_learned || generation_of(live) > newest_generation;
+    }
+    void learn(std::span<const Segment> live) {
+      looks_when_learned = looks;
+      newest_generation = generation_of(live);
+    }
+    [[nodiscard]] static std::uint64_t generation_of(std::span<const Segment> live) {
+      std::uint64_t newest = 0;
+      for (const Segment& segment : live) newest = std::max(newest, segment.generation);
+      return newest;
     }
     void retire_others(std::span<const Segment> live) {
       std::vector<Segment> gone;

@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
-#include "holdfast/core/hash.hpp"
+#include "holdfast/core/memory_tier_store.hpp"
+#include "holdfast/core/plan_tier_store.hpp"
+#include "holdfast/core/session_binding.hpp"
 #include "locked_backends.hpp"
-#include "session_fixture.hpp"
+#include "test_engine.hpp"
 
 namespace holdfast::real_threads {
 namespace {
@@ -20,6 +25,7 @@ constexpr std::uint32_t kDepthMax = 5;
 constexpr std::uint32_t kOperations = 60;  // of each thread
 constexpr std::uint64_t kNodeSlots = 5 * 4096;
 constexpr std::uint64_t kStagingBytes = 512;
+constexpr std::uint64_t kGrantBytesOfTest = 64 << 10;
 
 // What a cold run of one thread computes, for every path there is.
 struct Cold {
@@ -27,24 +33,10 @@ struct Cold {
   std::map<std::string, std::string> latents;  // by history: of its last chunk
 };
 
-WorldSpec spec_of(const std::string& world, const RingGeometry& ring) {
-  WorldSpec spec;
-  spec.layout.n_layers = 2;
-  spec.layout.kv_shape = {48};
-  spec.layout.kv_dtype = "uint8";
-  spec.layout.latent_shape = {64};
-  spec.layout.latent_dtype = "uint8";
-  spec.layout.chunk_size = ring.frames_per_chunk;
-  spec.layout.frame_tokens = ring.frame_tokens;
-  spec.ring = ring;
-  spec.root = root_hash({world, "prompt", config_hash({"{}", "weights"})});
-  return spec;
-}
-
 // The worlds that every thread may open: one whose ring rolls, and one whose ring holds everything.
 const std::vector<std::string> kWorldNames{"rolling", "whole"};
 WorldSpec world_spec(std::size_t world) {
-  return spec_of(kWorldNames[world], world == 0 ? RingGeometry{1, 2, 3, 1, false} : RingGeometry{1, 2, 16, 0, true});
+  return test_world(world == 0 ? kShortRing : kFullRing, 64, kWorldNames[world]);
 }
 
 std::string bytes_of(const DeviceTensor& tensor) {
@@ -125,7 +117,7 @@ struct StoreOf<PlanTierStore<ThreadsRuntime>> {
       : world_(world), store_(runtime, plan_options()), manager(runtime, store_, options) {}
   static PlanOptions plan_options() {
     PlanOptions plan;
-    plan.registry.piece_bytes = kTestGrantBytes;
+    plan.registry.piece_bytes = kGrantBytesOfTest;
     return plan;
   }
   [[nodiscard]] std::uint64_t held_bytes() { return world_.owner.held_bytes(); }
@@ -208,7 +200,9 @@ class RealThreadsTest : public testing::Test {
       static_cast<void>((*binding)->on_chunk_finalized(path[next], absorbed).has_value());
     }
     // Whatever became of its puts, its ring is its own.
-    if (next > 0) EXPECT_EQ(engine->ring_now(), cold.ring.at(history));
+    if (next > 0) {
+      EXPECT_EQ(engine->ring_now(), cold.ring.at(history));
+    }
   }
 
   std::size_t resume(Binding& binding, ThreadEngine& engine, const Path& path, std::string& history,
@@ -321,7 +315,7 @@ class RealThreadsTest : public testing::Test {
   }
 
   Cold cold;
-  LockedWorld world{{.segment_bytes = 1 << 20, .grant_bytes = kTestGrantBytes}};
+  LockedWorld world{{.segment_bytes = 1 << 20, .grant_bytes = kGrantBytesOfTest}};
   LockedFluxon fluxon{world};
   LockedCuda cuda{world};
   LockedFiles files{world};

@@ -2,12 +2,20 @@
 // loses, leaks or is served wrong bytes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
-#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "holdfast/core/plan_tier_store.hpp"
+#include "holdfast/core/session_binding.hpp"
+#include "holdfast/fakes/fluxon_owner.hpp"
 #include "holdfast/fakes/memory_files.hpp"
-#include "session_fixture.hpp"
 #include "stepping_sync.hpp"
+#include "test_engine.hpp"
 
 namespace holdfast::several_sessions {
 namespace {
@@ -21,20 +29,7 @@ using Path = std::vector<std::string>;
 constexpr std::uint64_t kChunkSlots = 4 * 4096;  // K and V of two layers
 constexpr std::uint64_t kLatentSlot = 4096;
 constexpr std::uint64_t kNodeSlots = kChunkSlots + kLatentSlot;
-
-WorldSpec full_world() {
-  WorldSpec spec;
-  spec.layout.n_layers = 2;
-  spec.layout.kv_shape = {48};
-  spec.layout.kv_dtype = "uint8";
-  spec.layout.latent_shape = {64};
-  spec.layout.latent_dtype = "uint8";
-  spec.layout.chunk_size = kFullRing.frames_per_chunk;
-  spec.layout.frame_tokens = kFullRing.frame_tokens;
-  spec.ring = kFullRing;
-  spec.root = root_hash({"world", "prompt", config_hash({"{}", "weights"})});
-  return spec;
-}
+constexpr std::uint64_t kHouseGrantBytes = 64 << 10;
 
 struct Session {
   std::unique_ptr<TestEngine> engine;
@@ -46,7 +41,7 @@ struct Session {
 class House {
  public:
   explicit House(const ManagerOptions& options)
-      : owner_(arena_, clock, {.segment_bytes = 1 << 20, .grant_bytes = kTestGrantBytes}),
+      : owner_(arena_, clock, {.segment_bytes = 1 << 20, .grant_bytes = kHouseGrantBytes}),
         device_(arena_, clock),
         manager(runtime_, store_, options),
         one(open()),
@@ -138,7 +133,7 @@ class House {
     EXPECT_TRUE(device_.drain_incidents().empty());
   }
 
-  const WorldSpec spec = full_world();
+  const WorldSpec spec = test_world(kFullRing, 64, "world");
   fakes::VirtualClock clock;
   SteppingSync sync;
   Absorbed absorbed;
@@ -152,7 +147,7 @@ class House {
 
   static PlanOptions plan_options() {
     PlanOptions options;
-    options.registry.piece_bytes = kTestGrantBytes;
+    options.registry.piece_bytes = kHouseGrantBytes;
     return options;
   }
 

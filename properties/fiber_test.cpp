@@ -184,9 +184,9 @@ int overflow(int depth) {
 TEST(FiberDeathTest, AnOverflowMeetsTheGuardPage) {
   const auto overflowing = [] {
     Fiber home;
-    // Mapped before: what lies below the stack is memory that may be written to.
-    Fiber above(Fiber::kStackBytes);
-    Task task(home, [&](Task& /*self*/) { overflow(1'000'000); });
+    Task task(home, [&](Task& /*self*/) { overflow(1'300); });
+    // What is mapped next lies right below, and may be written to.
+    const Fiber below(Fiber::kStackBytes);
     task.go();
   };
   EXPECT_DEATH(overflowing(), "");

@@ -13,6 +13,8 @@ namespace {
 struct NoListener final : TensorListener {
   void on_tensor(std::uintptr_t /*base*/, std::uint64_t /*bytes*/) override {}
   void on_tensor_gone(std::uintptr_t /*base*/) override {}
+  void on_kernel(StreamRef /*stream*/, std::span<const RangeAccess> /*accesses*/) override {}
+  void on_free(StreamRef /*stream*/, const MemoryRange& /*memory*/) override {}
 };
 
 class EngineCopyStreamTest : public testing::Test {

@@ -45,7 +45,7 @@ class LeasesTest : public CoreTest {
   // What the clean-ups had nobody to tell.
   std::vector<Error> notes() {
     std::vector<Error> errors;
-    context.pump_quarantine(errors);
+    context.end_quarantined(Landing::wait, errors);
     return errors;
   }
   static Error lost(std::string_view call) { return fluxon_error(FluxonErrc::network, call); }

@@ -196,7 +196,7 @@ TEST(ReportShrunk, IsNamedWithItsStepsAndCommandInEveryReport) {
   ViolationSources sources = sources_of(report);
   sources.shrunk = [](const SeedFailure& failure) -> std::optional<ShrunkTrace> {
     if (failure.seed != 1) return std::nullopt;
-    return ShrunkTrace{1, "failures/1.min.trace.json", 97, 6, 1, 0, "", "holdfast replay 1.min.trace.json"};
+    return ShrunkTrace{1, "failures/1.min.trace.json", 97, 6, 1, 0, 0, "", "holdfast replay 1.min.trace.json"};
   };
   report.violations = list_violations(report.result, sources);
   const json violations = json::parse(report_json(report)).at("violations");

@@ -11,6 +11,11 @@ namespace {
 
 constexpr std::uint64_t kDeviceSlackBytes = 1ULL << 20;  // the clean session of phase two
 constexpr std::size_t kErrorsKeptMax = 4;
+// An ingest has two puts, of latent and values, each tried again at most once; a put waits for each of its plans to
+// start, and for each future as long as the store's patience is: one plan of the latent, up to three of the values.
+constexpr Nanos kPatience = 10 * kSecond;
+constexpr Nanos kIngestBound = 2 * (1 + 3) * (kPutStartWaitLimit + kPatience);
+constexpr Nanos kOtherBound = kMinute;
 constexpr int kStagingFill = 0xA7;
 constexpr std::uint64_t kAlignSlackBytes = 512;  // of each allocation
 
@@ -279,6 +284,23 @@ void Executor::Impl::check_told(const Step& step, const Inspection& before, bool
 }
 
 // ---- What the steps share.
+
+void Executor::Impl::begin_clock(Operation operation) {
+  doing.operation = operation;
+  doing.began_ns = own_time();
+  doing.others_ns = 0;
+}
+
+void Executor::Impl::check_clock() {
+  context.verdicts.checked(Invariant::progress);
+  const Nanos spent = own_time() - doing.began_ns - doing.others_ns;
+  const Nanos bound = doing.operation == Operation::ingest ? kIngestBound : kOtherBound;
+  if (spent <= bound) return;
+  context.violate(Invariant::progress, {},
+                  "an operation took " + std::to_string(spent / kMillisecond) + " ms of virtual time, at most " +
+                      std::to_string(bound / kMillisecond) + " ms are its own",
+                  "an operation past its bound");
+}
 
 Executor::Impl::Session* Executor::Impl::find(SessionId id, bool open_only) {
   const auto found = sessions_by_id.find(id);

@@ -185,15 +185,21 @@ struct Executor::Impl {
   // An operation of the store between the monitor's begin and end; its error is noted.
   template <class Ask>
   auto operate(Operation operation, Ending& ending, Ask&& ask) {
+    begin_clock(operation);
     monitor.begin(operation);
     return finish(ending, ask());
   }
   template <class Answer>
   Answer finish(Ending& ending, Answer answer) {
     monitor.end(answer.has_value());
+    check_clock();
     if (!answer) note_error(ending, answer.error());
     return answer;
   }
+  // An operation may take only so much virtual time of its own.
+  [[nodiscard]] Nanos own_time() const { return clock.now_ns() - context.injected_ns; }
+  void begin_clock(Operation operation);
+  void check_clock();
   void note_error(Ending& ending, const Error& error);
   [[nodiscard]] bool wants_text() const { return context.log.keeps_text() || (options != nullptr && options->on_step); }
   std::unique_ptr<StandInEngine> take_engine();
@@ -246,6 +252,11 @@ struct Executor::Impl {
     ToldErrors told;
     Absorptions absorptions;
     std::size_t faults_checked = 0;  // of those fired in this step
+    Operation operation{};
+    // Virtual time but for what faults let pass: when the operation began, and what others had of it since.
+    Nanos began_ns = 0;
+    Nanos left_ns = 0;
+    Nanos others_ns = 0;
     ChunkSource source;
   };
   Doing doing;

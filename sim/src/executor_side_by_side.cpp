@@ -75,7 +75,9 @@ void Executor::Impl::swap_turn(std::size_t turn) {
   std::swap(context.scope(), other.scope);
   injector.swap_step(other.faults);
   monitor.swap_operation(other.operation);
+  doing.left_ns = own_time();
   std::swap(doing, other.doing);
+  doing.others_ns += own_time() - doing.left_ns;
 }
 
 std::uint32_t Executor::Impl::host_of(const Step& step) {

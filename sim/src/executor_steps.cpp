@@ -222,6 +222,7 @@ std::optional<IngestOutcome> Executor::Impl::generate_chunk(Session& session, En
   book.note_ingest(known, node.parent == kNoNode ? 0 : oracle.node(node.parent).identity, footprint);
 
   const std::uint64_t withdrawn_before = book.blob_withdrawals();
+  begin_clock(Operation::ingest);
   monitor.begin_ingest(source);
   Result<IngestOutcome> answer = finish(ending, system->chunk_finalized(session.id));
   result.evictions += book.blob_withdrawals() - withdrawn_before;
@@ -493,8 +494,10 @@ Executor::Impl::Ending Executor::Impl::warm_up() {
 
 Executor::Impl::Ending Executor::Impl::pump() {
   Ending ending;
+  begin_clock(Operation::pump);
   monitor.begin(Operation::pump);
   const PumpOutcome outcome = system->pump();
+  check_clock();
   monitor.end(true);  // an error of one key does not undo what was decided of others
   for (const Error& error : outcome.errors) note_error(ending, error);
   ending.first = outcome.decided;

@@ -106,7 +106,7 @@ Injector::Impl::Arrival Injector::Impl::arrive_at_fault(Call call, std::uint32_t
         }
         fire(point, Origin::core, 0, fmt::format("{} ns", point.arg));
         if (point.arg % 2 == 0) {
-          context.clock.advance_by(static_cast<Nanos>(point.arg));
+          context.inject_time(static_cast<Nanos>(point.arg));
         } else {
           arrival.after_ns += static_cast<Nanos>(point.arg);
         }
@@ -120,7 +120,7 @@ Injector::Impl::Arrival Injector::Impl::arrive_at_fault(Call call, std::uint32_t
         break;
       case FaultKind::time:
         fire(point, Origin::core, 0, fmt::format("{} ns", point.arg));
-        context.clock.advance_by(static_cast<Nanos>(point.arg));
+        context.inject_time(static_cast<Nanos>(point.arg));
         break;
       case FaultKind::death:
         arrival.fault = &point;

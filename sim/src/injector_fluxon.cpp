@@ -89,7 +89,7 @@ struct Injector::Impl::Pending final : PendingCommit {
     if (due.time != nullptr) {
       const FaultPoint& point = *std::exchange(due.time, nullptr);
       injector.fire(point, Origin::core, 0, std::to_string(point.arg) + " ns");
-      injector.context.clock.advance_by(static_cast<Nanos>(point.arg));
+      injector.context.inject_time(static_cast<Nanos>(point.arg));
     }
     if (due.death != nullptr) {
       injector.die(*std::exchange(due.death, nullptr));
@@ -344,7 +344,7 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
       if (view && !view->keys.empty()) key = view->keys[point.arg % view->keys.size()];
       static_cast<void>(below().release_views(*plan));
       // Its holders drop a little later; the key goes once they have.
-      injector.context.clock.advance_by(kHolderDrop);
+      injector.context.inject_time(kHolderDrop);
       if (injector.owner.evict(key)) {
         injector.context.marks.reach(Mark::store_evicted_between);
         injector.context.log.event(injector.context.clock.now_ns(), "owner evicts", std::array{std::uint64_t{1}},

@@ -106,7 +106,7 @@ struct Injector::Impl {
     if (context.faults_on) context.calls.push_back({context.step, call, nth});
   }
   void leave(const Arrival& arrival) {
-    if (arrival.after_ns != 0) context.clock.advance_by(arrival.after_ns);
+    if (arrival.after_ns != 0) context.inject_time(arrival.after_ns);
   }
 
   // False: the step has no fault for the call.

@@ -106,8 +106,8 @@ bool Monitor::Impl::proven(Claim claim, std::uint32_t node, std::string_view loc
     const std::uint32_t key = claims.key(key_name);
     claims.assign(key, node, claim);
     const KeyRecord& record = claims.at(key);
-    // That its owner has gone since, as another session may know by now, the next read finds out.
-    const bool own = record.stored_operation == operation.ordinal;
+    // That its owner has gone since, as another operation may have heard by now, the next read finds out.
+    const bool own = side_by_side && record.stored_operation == operation.ordinal;
     const bool stored = record.stored && (own || record.epoch == segments.epoch());
     if (!stored && by_code) missing = key_name;
     by_code = by_code && stored;

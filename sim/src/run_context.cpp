@@ -18,6 +18,7 @@ void RunContext::reset() {
   runtime_calls = 0;
   calls.clear();
   faults_on = true;
+  injected_ns = 0;
   host = 0;
   begin_step(0, StepKind{});
 }

@@ -54,6 +54,7 @@ struct RunContext : StepScope {
   std::function<void(const std::string&)> on_endless{};  // see RunOptions; stays
 
   bool faults_on = true;  // phase one
+  Nanos injected_ns = 0;  // virtual time that passed because a fault said so
   bool keep_calls = false;
   std::vector<CallRecord> calls{};  // when kept, of phase one, in order
 
@@ -62,6 +63,11 @@ struct RunContext : StepScope {
     step = id;
     step_kind = kind;
     calls_in_step.fill(0);
+  }
+  // A fault lets time pass.
+  void inject_time(Nanos length) {
+    clock.advance_by(length);
+    injected_ns += length;
   }
   // `culprits`: kinds, without numbers; the step's is added.
   void violate(Invariant invariant, std::string_view call, std::string message, std::string_view culprits);

@@ -110,6 +110,7 @@ class House {
       return view && view->state != fakes::KeyState::prepared;
     });
   }
+  std::vector<fakes::DeviceIncident> device_incidents() { return device_.drain_incidents(); }
   void restart_owner() { owner_.restart(); }
   // Every call fails until then.
   void mount_owner_at(Nanos instant_ns) { owner_.mount_at(instant_ns); }
@@ -171,17 +172,18 @@ class SeveralSessionsTest : public testing::Test {
       house.sync.step_at(moment, [&] { step(house); });
       act(house);
       if (!house.sync.stepped()) {
-        EXPECT_GT(moment, 2U) << "the operation passes no moments";
+        EXPECT_GT(moment, 1U) << "the operation passes no moments";
         return;
       }
       if (after) after(house);
-      house.expect_baseline(paths);
+      if (with_baseline) house.expect_baseline(paths);
       if (HasFailure()) return;
     }
     FAIL() << "an operation without an end";
   }
 
   ManagerOptions options;
+  bool with_baseline = true;
   std::vector<Path> paths{{"a"}, {"a", "b"}, {"a", "c"}, {"d"}};
 };
 
@@ -301,6 +303,14 @@ TEST_F(SeveralSessionsTest, WhatIsHeldIsAccountedAtEveryMomentOfAnEviction) {
                   [](House& house) { EXPECT_GE(house.manager.accounted_bytes(), house.held_bytes()); });
 }
 
+TEST_F(SeveralSessionsTest, WhatMovesWhileItIsCountedIsNotMissed) {
+  std::uint64_t accounted = 0;
+  at_every_moment([](House& house) { house.generate_all(house.one, {"a", "b"}); },
+                  [&](House& house) { accounted = house.manager.accounted_bytes(); },
+                  [](House& house) { EXPECT_TRUE(house.evict({"a", "b"}).has_value()); },
+                  [&](House& house) { EXPECT_GE(accounted, house.held_bytes()); });
+}
+
 // One reader finds a value lost. At some moment another has found it too, and the chunk has been stored anew.
 TEST_F(SeveralSessionsTest, ALossWithdrawsTheBlobThatWasProbedAndNotItsSuccessor) {
   at_every_moment(
@@ -411,12 +421,14 @@ TEST_F(SeveralSessionsTest, OfTwoSnapshotsAtOnceTheOlderDoesNotReplaceTheNewer) 
 }
 
 TEST_F(SeveralSessionsTest, AnOwnersRestartBesideAPutLetsNoCopyGoToUnregisteredMemory) {
+  with_baseline = false;  // a plan of a generation that its session had not seen yet lives until the plan time-out
   at_every_moment([](House& house) { house.generate_all(house.one, {"a"}); },
                   [](House& house) { static_cast<void>(house.generate(house.one, "b").has_value()); },
                   [](House& house) {
                     house.restart_owner();
                     static_cast<void>(house.generate(house.two, "d").has_value());
-                  });
+                  },
+                  [](House& house) { EXPECT_TRUE(house.device_incidents().empty()); });
 }
 
 }  // namespace

@@ -384,9 +384,11 @@ TEST_F(OverlapTest, AFollowerIsToldWhatMayBeInFlightWithoutAnEventToo) {
   Follower follower;
   CopyStream on = stream;
   on.follower = &follower;
-  EXPECT_CALL(cuda, copy_batch).WillOnce(Return(launch_failure("copy_batch")));
-  ASSERT_FALSE(put({"a"}, {tensor(512)}, on).has_value());
+  EXPECT_CALL(cuda, copy_batch)
+      .WillOnce(Return(launch_failure("copy_batch")))
+      .WillOnce(Invoke(&device, &fakes::FakeCuda::copy_batch));
   EXPECT_CALL(cuda, event_record).WillOnce(Return(launch_failure("event_record")));
+  ASSERT_FALSE(put({"a"}, {tensor(512)}, on).has_value());
   ASSERT_FALSE(put({"b"}, {tensor(512)}, on).has_value());
   ASSERT_THAT(follower.events, SizeIs(2));
   EXPECT_FALSE(follower.events[0] || follower.events[1]);

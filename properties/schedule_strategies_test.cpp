@@ -211,6 +211,21 @@ class Noted final : public Strategy {
   Strategy& chooser_;
 };
 
+class Counted final : public Strategy {
+ public:
+  explicit Counted(Strategy& chooser) : chooser_(chooser) {}
+  bool next_run() override { return chooser_.next_run(); }
+  FiberId choose(const Decision& decision) override {
+    const FiberId chosen = chooser_.choose(decision);
+    if (decision.from_can_go_on && chosen != decision.from) ++preemptions;
+    return chosen;
+  }
+  std::uint64_t preemptions = 0;
+
+ private:
+  Strategy& chooser_;
+};
+
 // The schedules of three fibers of six points each.
 std::vector<std::string> schedules(Strategy& strategy, int runs) {
   Scheduler scheduler;
@@ -258,6 +273,29 @@ TEST(ScheduleTest, PctFindsABugOfADepthAsOftenAsItPromises) {
   int found = 0;
   for (int i = 0; i < kRuns; ++i) found += find<LostUpdate>(strategy, 1).choices ? 1 : 0;
   EXPECT_GE(found, kRuns / (2 * kPoints));
+}
+
+// A run may have parts whose fibers and decisions are numbered from 0 each: its changes of priority are not more for
+// it.
+TEST(ScheduleTest, PctPreemptsNoOftenerInARunOfSeveralParts) {
+  constexpr std::uint32_t kDepth = 3;
+  Scheduler scheduler;
+  PctStrategy pct({.seed = 5, .depth = kDepth, .estimated_points = 24});
+  std::uint64_t preemptions_most = 0;
+  for (int run = 0; run < 300 && pct.next_run(); ++run) {
+    Counted counted(pct);
+    for (int part = 0; part < 2; ++part) {
+      scheduler.reset();
+      for (int fiber = 0; fiber < 2; ++fiber) {
+        scheduler.spawn({}, [&] {
+          for (int i = 1; i < 6; ++i) scheduler.point({PointKind::call, 0, {}});
+        });
+      }
+      scheduler.run(counted);
+    }
+    preemptions_most = std::max(preemptions_most, counted.preemptions);
+  }
+  EXPECT_EQ(preemptions_most, kDepth - 1);
 }
 
 TEST(ScheduleTest, OfRecordedChoicesThoseThatCannotBeMadeChangeNothing) {
@@ -578,6 +616,24 @@ TEST(SleepSetsTest, ARunThatIsNothingNewIsToldAndEnds) {
   }
   EXPECT_GT(redundant, 0);
   EXPECT_EQ(strategy.redundant(), redundant);
+}
+
+// Of a part whose rest is not asked for it isn't known who went on.
+TEST(SleepSetsTest, NothingIsAsleepWhereThePartBeforeWasAskedNoMore) {
+  Scheduler scheduler;
+  SleepSets strategy;
+  const ToyProgram second_part = lockers(0, 0);
+  while (strategy.next_run()) {
+    scheduler.reset();
+    scheduler.spawn({}, [] {});
+    scheduler.spawn({}, [&] { scheduler.ask_no_more(); });
+    scheduler.run(strategy);
+    scheduler.reset();
+    const Running running(scheduler, second_part);
+    scheduler.run(strategy);
+  }
+  // Either of the first part may begin, and so may either of the second.
+  EXPECT_EQ(strategy.schedules(), 4);
 }
 
 // ---- A program that isn't the same from run to run.

@@ -11,7 +11,7 @@ PctStrategy::PctStrategy(const PctStrategyOptions& options) : options_(options),
 }
 
 bool PctStrategy::next_run() {
-  priorities_.clear();
+  points_ = 0;
   change_points_.clear();
   for (std::uint32_t i = 1; i < options_.depth; ++i) change_points_.push_back(rng_.below(options_.estimated_points));
   return true;
@@ -24,9 +24,11 @@ FiberId PctStrategy::highest(const Decision& decision) {
 }
 
 FiberId PctStrategy::choose(const Decision& decision) {
+  if (decision.from == kNoFiber) priorities_.clear();  // these are other fibers
   FiberId fiber = highest(decision);
+  const std::uint64_t number = points_++;
   for (std::size_t i = 0; i < change_points_.size(); ++i) {
-    if (change_points_[i] != decision.number) continue;
+    if (change_points_[i] != number) continue;
     priorities_[fiber] = i;
     fiber = highest(decision);
   }

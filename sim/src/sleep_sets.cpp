@@ -27,7 +27,6 @@ Footprint footprint_of(const Point& point) {
 
 bool SleepSets::next_run() {
   count_run();
-  asleep_.clear();
   cut_ = false;
   if (exhausted_ || diverged_) return false;
   exhausted_ = !path_.next_leaf();
@@ -43,6 +42,8 @@ void SleepSets::count_run() {
 
 FiberId SleepSets::choose(const Decision& decision) {
   if (cut_ || diverged_) return kNoFiber;
+  // Who was asleep may have gone on unasked, and its number may be another's now.
+  if (decision.from == kNoFiber) asleep_.clear();
   choices_.clear();
   const auto consider = [&](FiberId fiber) {
     if (std::ranges::find(asleep_, fiber, &Choosable::fiber) != asleep_.end()) return;

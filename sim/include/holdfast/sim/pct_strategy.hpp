@@ -30,7 +30,8 @@ class PctStrategy final : public Strategy {
   PctStrategyOptions options_;
   Rng rng_;
   std::vector<std::uint64_t> priorities_;     // by fiber
-  std::vector<std::uint64_t> change_points_;  // numbers of decisions, of the current run
+  std::vector<std::uint64_t> change_points_;  // of the current run, in all its parts
+  std::uint64_t points_ = 0;                  // of it so far
 };
 
 }  // namespace holdfast::sim

@@ -24,7 +24,7 @@ struct Switch {
 // Where a fiber comes to a point or ends, and where a run begins.
 struct Decision {
   const Scheduler& scheduler;  // knows what each fiber is about to do, and which mutexes it holds
-  std::uint64_t number;        // from 0, in all
+  std::uint64_t number;        // from 0, since the reset
   FiberId from;                // as in Switch, and so is nth
   std::uint64_t nth;
   bool from_can_go_on;                // to choose another is a preemption
@@ -32,8 +32,8 @@ struct Decision {
   std::span<const FiberId> runnable;  // ascending, at least one
 };
 
-// Goes through one schedule after another: `next_run`, then a choice for each decision of a run, and again. Given the
-// same choices, a program must come to the same decisions.
+// Goes through one schedule after another: `next_run`, then a choice for each decision of a run, and again. A run may
+// take several resets of the scheduler. Given the same choices, a program must come to the same decisions.
 class Strategy {
  public:
   virtual ~Strategy() = default;

@@ -59,7 +59,7 @@ std::vector<Shown> shown() {
       {"memory_tier_beside", 3, 2, {copied_beside_the_engine}},
       {"overlapped_failures", 8, 0, {batches_overlapped, event_refused}},
       {"overlapped_stuck", 3, 0, {plan_quarantined, put_refused_unsettled}},
-      {"vanished_part", 3, 0, {transfer_not_found}},
+      {"vanished_part", 3, 1, {transfer_not_found, shorter_prefix}},
       {"full_hit", 2, 2, {full_hit, ring_full_length}},
       {"two_of_three", 3, 2, {ring_full_length}},
       {"fork", 4, 2, {fork_resumed}},

@@ -91,6 +91,10 @@ void HazardWatch::Impl::open(PlanPtr ptr, std::size_t count, bool read, std::uin
   if (ptr.address == 0 || ptr.address % alignof(std::uint64_t) != 0 || count == 0) return;
   if (words[0] != kPlanMagic || words[1] != count) return;
   if (Plan* stale = find(ptr)) close(*stale);
+  if (!read) {
+    for (const MemoryRange& memory : std::exchange(renewed, {})) checker.forget(memory);
+    forget_expired();
+  }
   if (live == plans.size()) plans.emplace_back();
   Plan& plan = plans[live++];
   plan.ptr = ptr;
@@ -101,8 +105,6 @@ void HazardWatch::Impl::open(PlanPtr ptr, std::size_t count, bool read, std::uin
     checker.transfer(caller(), plan.slots);
     return;
   }
-  for (const MemoryRange& memory : std::exchange(renewed, {})) checker.forget(memory);
-  forget_expired();
   checker.claim(caller(), plan.slots, value_bytes);
 }
 

@@ -20,6 +20,7 @@ std::uint32_t overlapping(TraceBuilder& trace) {
 // A window of two chunks is resumed, and one more is written.
 void write_and_resume(TraceBuilder& trace, std::uint32_t geometry) {
   write_all(trace, geometry, numbered(2));
+  trace.pass_time(kSettled);
   resume_then_generate(trace, geometry, numbered(3), 1);
 }
 

@@ -52,7 +52,11 @@ std::string faults_list() {
 std::string scenarios_list() {
   Table table({Align::left, Align::left});
   for (const Scenario& scenario : scenarios()) table.add({std::string(scenario.name), std::string(scenario.about)});
-  return table.text();
+  Table together({Align::left, Align::left});
+  for (const Scenario& scenario : scenarios_together()) {
+    together.add({std::string(scenario.name), std::string(scenario.about)});
+  }
+  return table.text() + "\nsessions side by side, for holdfast explore:\n" + together.text();
 }
 
 std::string marks_list() {

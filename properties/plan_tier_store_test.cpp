@@ -420,6 +420,19 @@ TEST_F(PlanTierStoreTest, WhatIsReadableAfterTheBoundIsAdoptedAndItsRemovalCance
   EXPECT_TRUE(nothing_open());
 }
 
+TEST_F(PlanTierStoreTest, AReleaseThatFailsAfterAnAdoptionIsTold) {
+  choose_codes({-608, -103});
+  const std::vector<DeviceTensor> values{tensor(512, 1), tensor(512, 2)};
+  ASSERT_FALSE(put({"a", "b"}, values).has_value());
+  clock.advance_by(kSettleBound);
+  absorbed.clear();
+  EXPECT_CALL(fluxon, release_views(_)).WillOnce(Return(transport("release_views")));
+  const Result<PutReceipt> receipt = put({"a", "b"}, values);
+  ASSERT_TRUE(receipt.has_value()) << to_string(receipt.error());
+  EXPECT_EQ(receipt->verdict, PutVerdict::adopted);
+  EXPECT_TRUE(std::ranges::any_of(absorbed, [](const Error& error) { return error.call == "release_views"; }));
+}
+
 TEST_F(PlanTierStoreTest, APartOfABlobIsNotAdoptedButRemovedAndPutAgain) {
   choose_codes({-608, -118}, true);
   const std::vector<DeviceTensor> values{tensor(512, 1), tensor(512, 2)};

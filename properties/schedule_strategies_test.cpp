@@ -298,6 +298,11 @@ TEST(ScheduleTest, PctPreemptsNoOftenerInARunOfSeveralParts) {
   EXPECT_EQ(preemptions_most, kDepth - 1);
 }
 
+TEST(ScheduleTest, ARecordedChoiceIsMadeAtItsDecisionOnly) {
+  RecordedStrategy strategy({{0, 0, 1}, {1, 0, 0}});
+  EXPECT_EQ(schedules(strategy, 1), (std::vector<std::string>{"010000011111222222"}));
+}
+
 TEST(ScheduleTest, OfRecordedChoicesThoseThatCannotBeMadeChangeNothing) {
   // Never reached; of a fiber that has ended; of one that isn't there; twice for one decision, the later counts.
   RecordedStrategy strategy({{0, 99, 1}, {1, 3, 2}, {1, 2, 9}, {0, 1, 1}, {0, 1, 2}});

@@ -84,6 +84,7 @@ TEST_F(SchedulerTest, WhoWaitsForAMutexGoesOnOnceItIsFree) {
     return [this, &mutex, name] {
       const std::scoped_lock lock(mutex);
       lines_.push_back(std::string(name) + " in");
+      EXPECT_TRUE(scheduler_.can_go_on(scheduler_.current()));
       call(7);
       lines_.push_back(std::string(name) + " out");
     };
@@ -351,7 +352,9 @@ TEST_F(SchedulerTest, ARunMayHaveSeveralParts) {
   EXPECT_EQ(lines_, (Lines{"a0", "a1", "c0", "b0", "b1"}));
   scheduler_.reset();
   EXPECT_EQ(spawn_talker("d", 0), 0);
-  EXPECT_EQ(go_on().points, 1);
+  const RunEnd next = go_on();
+  EXPECT_EQ(next.points, 1);
+  EXPECT_EQ(next.switches, 0);
 }
 
 TEST_F(SchedulerTest, WhatABodyThrowsIsThrownByTheRun) {

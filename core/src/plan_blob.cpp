@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace holdfast {
@@ -22,12 +23,11 @@ Status check_apart(std::span<const std::uintptr_t> addresses, std::span<const st
   std::vector<std::pair<std::uintptr_t, std::size_t>> ordered(addresses.size());
   for (std::size_t i = 0; i < ordered.size(); ++i) ordered[i] = {addresses[i], i};
   std::sort(ordered.begin(), ordered.end());
-  for (std::size_t i = 1; i < ordered.size(); ++i) {
-    const auto& [address, value] = ordered[i - 1];
-    if (ordered[i].first - address >= slot_bytes(value_bytes[value])) continue;
-    return bad(fmt::format("values {} and {} are in one slot", value, ordered[i].second));
-  }
-  return {};
+  const auto clash = std::adjacent_find(ordered.begin(), ordered.end(), [&](const auto& one, const auto& next) {
+    return next.first - one.first < slot_bytes(value_bytes[one.second]);
+  });
+  if (clash == ordered.end()) return {};
+  return bad(fmt::format("values {} and {} are in one slot", clash->second, std::next(clash)->second));
 }
 
 }  // namespace

@@ -77,7 +77,6 @@ class KeyBatch {
 
   [[nodiscard]] Keys keys() const { return views_; }
   [[nodiscard]] std::size_t size() const { return views_.size(); }
-  [[nodiscard]] bool empty() const { return views_.empty(); }
   [[nodiscard]] std::string_view operator[](std::size_t index) const { return views_[index]; }
 
  private:

@@ -14,7 +14,8 @@ constexpr std::size_t kErrorsKeptMax = 4;
 // An ingest has two puts, of latent and values, each tried again at most once; a put waits for each of its plans to
 // start, and for each future as long as the store's patience is: one plan of the latent, up to three of the values.
 constexpr Nanos kPatience = 10 * kSecond;
-constexpr Nanos kIngestBound = 2 * (1 + 3) * (kPutStartWaitLimit + kPatience);
+constexpr Nanos kPlansOfAnIngest = Nanos{2} * (1 + 3);
+constexpr Nanos kIngestBound = kPlansOfAnIngest * (kPutStartWaitLimit + kPatience);
 constexpr Nanos kOtherBound = kMinute;
 constexpr int kStagingFill = 0xA7;
 constexpr std::uint64_t kAlignSlackBytes = 512;  // of each allocation

@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace holdfast::sim {
+namespace {
+
+bool overlap(const HostRegistration& a, const HostRegistration& b) {
+  return a.base < b.base + b.bytes && b.base < a.base + a.bytes;
+}
+
+}  // namespace
 
 bool SegmentLedger::learn(std::span<const Segment> told) {
   const auto live = static_cast<std::size_t>(
@@ -36,19 +43,20 @@ HostPlace SegmentLedger::locate(std::uintptr_t address) const {
 
 void RegistrationLedger::add(const HostRegistration& registration) {
   // The device refuses an overlap: whoever had registered a byte of it before has let go.
-  std::erase_if(live_, [&](const HostRegistration& earlier) {
-    return earlier.base < registration.base + registration.bytes && registration.base < earlier.base + earlier.bytes;
-  });
+  std::erase_if(live_, [&](const HostRegistration& earlier) { return overlap(earlier, registration); });
   const auto at = std::ranges::upper_bound(live_, registration.base, {}, &HostRegistration::base);
   live_.insert(at, registration);
-  std::erase_if(doubtful_, [&](const Doubtful& doubt) { return doubt.registration.base == registration.base; });
+  forget_doubt(registration.base);
+}
+
+void RegistrationLedger::forget_doubt(std::uintptr_t base) {
+  std::erase_if(doubtful_, [&](const Doubtful& doubt) { return doubt.registration.base == base; });
 }
 
 void RegistrationLedger::refused(const HostRegistration& registration) {
-  std::erase_if(doubtful_, [&](const Doubtful& doubt) { return doubt.registration.base == registration.base; });
+  forget_doubt(registration.base);
   const bool own_older = std::ranges::any_of(live_, [&](const HostRegistration& known) {
-    return !known.proven && known.epoch != registration.epoch && known.base < registration.base + registration.bytes &&
-           registration.base < known.base + known.bytes;
+    return !known.proven && known.epoch != registration.epoch && overlap(known, registration);
   });
   if (!own_older) doubtful_.push_back({registration, false, false});
 }

@@ -92,6 +92,8 @@ class RegistrationLedger {
     bool first_known = false;
     bool last_known = false;
   };
+  // Of the range that starts at `base`.
+  void forget_doubt(std::uintptr_t base);
 
   std::vector<HostRegistration> live_;  // ordered by base
   std::size_t last_ = 0;                // most copies of a batch lie in one

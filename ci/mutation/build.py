@@ -81,10 +81,19 @@ class Build:
             command = command.replace(self._use_of(header), f" -include {plain} ")
             if header == made:
                 shutil.copy(self.path(header[: -len(".gch")]), plain)
-        for top in os.listdir(source):
-            command = command.replace(f"{self.root}/{top}/", f"{source}/{top}/")
+        together = re.search(r" -c (\S+/Unity/\S+)", command)
+        if together:
+            command = command.replace(together[1], os.path.join(out, made + ".cxx"))
+            with open(together[1], encoding="utf-8") as theirs, open(os.path.join(out, made + ".cxx"), "w") as ours:
+                ours.write(self._from(source, theirs.read()))
+        command = self._from(source, command)
         # A bug may leave unused what it passes by.
         return command.replace(f" -o {made} ", f" -Wno-error -o {out}/{made} ")
+
+    def _from(self, source, text):
+        for top in os.listdir(source):
+            text = text.replace(f"{self.root}/{top}/", f"{source}/{top}/")
+        return text
 
     def _run(self, command):
         told = subprocess.run(["bash", "-c", command], cwd=self.directory, stdout=subprocess.PIPE,

@@ -32,6 +32,7 @@ class Mutant:
     patch: str
     invariant: str = ""
     tests: str = ""  # a filter of the test program
+    scenarios: list = field(default_factory=list)  # of `holdfast explore`, any of which is to break the invariant
     files: list = field(default_factory=list)
 
 
@@ -57,9 +58,11 @@ def read_mutant(patch):
     with open(patch, encoding="utf-8") as file:
         text = file.read()
     mutant = Mutant(os.path.basename(patch).removesuffix(".patch"), patch)
-    for key, value in re.findall(r"^(invariant|caught by): *(.*?) *$", text.split("\n--- ")[0], re.MULTILINE):
+    for key, value in re.findall(r"^(invariant|explore|caught by): *(.*?) *$", text.split("\n--- ")[0], re.MULTILINE):
         if key == "invariant":
             mutant.invariant = value
+        elif key == "explore":
+            mutant.scenarios = value.split()
         else:
             mutant.tests = value
     mutant.files = re.findall(r"^\+\+\+ b/(\S+)", text, re.MULTILINE)
@@ -145,9 +148,13 @@ class Prover:
 
     def _campaigns(self, mutant, program):
         tried = {}
-        for command in self.options.by:
-            cases = ["--seeds", self.options.seeds] if command == "run" else []
-            catch = program.first_catch([command], cases, mutant.invariant, command)
+        # A bug that only shows between steps is explored, and nothing else has to find it.
+        for command in ["explore"] if mutant.scenarios else self.options.by:
+            if command == "explore":
+                catch = program.first_interleaving(mutant.scenarios, scoreboard.INTERLEAVING[0], mutant.invariant, command)
+            else:
+                cases = ["--seeds", self.options.seeds] if command == "run" else []
+                catch = program.first_catch([command], cases, mutant.invariant, command)
             if not catch.reported:
                 return Outcome(mutant, BROKEN, by=f"holdfast {command}: exit status {catch.ended.status}")
             tried[command] = catch
@@ -155,7 +162,7 @@ class Prover:
                 break
         outcome = Outcome(mutant, MISSED, mutant.invariant, others=", ".join(catch.others) or "-")
         if self.options.strategies:
-            outcome.board = scoreboard.score(program, mutant.invariant, self.options.seeds, self.options.strategies, tried)
+            outcome.board = scoreboard.score(program, mutant, self.options.seeds, self.options.strategies, tried)
         if not catch.case:
             outcome.verdict = CRASHED if any(each.crashes for each in tried.values()) else MISSED
             return outcome

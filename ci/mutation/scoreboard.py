@@ -1,4 +1,5 @@
 """Planted bug x strategy: how soon each catches it, and how short the failure gets."""
+import re
 from dataclasses import dataclass
 from statistics import median
 
@@ -10,6 +11,8 @@ STRATEGIES = {
     "coverage": ["run", "--profile", "coverage"],
     "sweep": ["sweep"],
 }
+# Of `holdfast explore`; the first is what proves a bug.
+INTERLEAVING = ("dfs", "random", "pct", "sleep-sets")
 
 
 @dataclass
@@ -17,6 +20,13 @@ class Score:
     cases: int  # until the first catch by the bug's invariant
     seconds: float  # of processor time, for these
     shrunk: Shrunk | None
+
+
+def aligned(rows):
+    """Lines; numbers to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.rjust(width) if re.fullmatch(r"[\d.]+", cell) else cell.ljust(width)
+                      for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
 def strategies_of(program):
@@ -27,29 +37,41 @@ def strategies_of(program):
             if (words[-1] in profiles if "--profile" in words else has_sweep or words[0] != "sweep")]
 
 
-def score(program, invariant, seeds, strategies, known):
-    """Strategy -> Score, or None where it did not catch the bug. `known`: catches by "run" and "sweep" as they are."""
+def score(program, mutant, seeds, strategies, known):
+    """Strategy -> Score, or None where it did not catch the bug. `known`: catches by commands as they are."""
     board = {}
-    for name in strategies:
-        words = STRATEGIES[name]
+    for name in INTERLEAVING if mutant.scenarios else strategies:
+        words = ["explore"] if name == INTERLEAVING[0] else STRATEGIES.get(name, [name])
         catch = known.get(" ".join(words))
-        if catch is None:
-            catch = program.first_catch(words, [] if words == ["sweep"] else ["--seeds", seeds], invariant, name)
+        if catch is None and mutant.scenarios:
+            catch = program.first_interleaving(mutant.scenarios, name, mutant.invariant, name)
+        elif catch is None:
+            catch = program.first_catch(words, [] if words == ["sweep"] else ["--seeds", seeds], mutant.invariant, name)
         board[name] = None
         if catch.case:
-            shrunk = program.shrunk(catch.trace, invariant) if catch.trace else None
+            shrunk = program.shrunk(catch.trace, mutant.invariant) if catch.trace else None
             board[name] = Score(catch.cases, catch.cpu_s, shrunk)
     return board
 
 
-def rows_of(outcomes):
+def tables(outcomes):
+    """Lines: what campaigns and sweeps catch, then what explorations do."""
+    lines = []
+    for explored, strategies in ((False, STRATEGIES), (True, INTERLEAVING)):
+        scored = [each for each in outcomes if each.board and bool(each.mutant.scenarios) == explored]
+        if scored:
+            lines += [*([""] if lines else []), *aligned(rows_of(scored, strategies)), *summary(scored, strategies)]
+    return lines
+
+
+def rows_of(outcomes, strategies):
     """Cells of a table, with a heading."""
     rows = [["bug", "invariant"]]
-    for name in STRATEGIES:
+    for name in strategies:
         rows[0] += [name + ": cases", "s", "steps"]
     for outcome in outcomes:
         row = [outcome.mutant.name, outcome.mutant.invariant]
-        for name in STRATEGIES:
+        for name in strategies:
             told = outcome.board.get(name)
             row += ([str(told.cases), f"{told.seconds:.2f}", str(told.shrunk.steps) if told.shrunk else "-"] if told
                     else ["missed" if name in outcome.board else "-", "", ""])
@@ -57,9 +79,9 @@ def rows_of(outcomes):
     return rows
 
 
-def summary(outcomes):
+def summary(outcomes, strategies):
     lines = []
-    for name in STRATEGIES:
+    for name in strategies:
         tried = [outcome.board[name] for outcome in outcomes if name in outcome.board]
         caught = [each for each in tried if each]
         if not caught:

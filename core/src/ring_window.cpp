@@ -19,18 +19,18 @@ std::uint64_t total_frames(const RingGeometry& ring, std::uint32_t matched_chunk
 }
 
 // Logical frames [first, first + frames) in neighbouring physical slots.
-struct Segment {
+struct FrameRun {
   std::uint64_t first = 0;
   std::uint32_t slot = 0;
   std::uint32_t frames = 0;
 };
 
-// The ring as at most two segments: all that there is, or the sink and the most recent frames.
-std::array<Segment, 2> segments(const RingGeometry& ring, std::uint32_t matched_chunks) {
+// The ring as at most two runs: all that there is, or the sink and the most recent frames.
+std::array<FrameRun, 2> frame_runs(const RingGeometry& ring, std::uint32_t matched_chunks) {
   const std::uint64_t total = total_frames(ring, matched_chunks);
-  if (total <= ring.ring_frames) return {Segment{0, 0, static_cast<std::uint32_t>(total)}, Segment{}};
+  if (total <= ring.ring_frames) return {FrameRun{0, 0, static_cast<std::uint32_t>(total)}, FrameRun{}};
   const std::uint32_t recent = ring.ring_frames - ring.sink_frames;
-  return {Segment{0, 0, ring.sink_frames}, Segment{total - recent, ring.sink_frames, recent}};
+  return {FrameRun{0, 0, ring.sink_frames}, FrameRun{total - recent, ring.sink_frames, recent}};
 }
 
 Error refused(Errc errc, std::string detail) { return make_error(errc, "ring_window", std::move(detail)); }
@@ -91,8 +91,8 @@ std::vector<std::uint32_t> RingGeometry::window_path(std::uint32_t matched_chunk
 
 std::vector<std::uint64_t> RingGeometry::frames_of(std::uint32_t matched_chunks) const {
   std::vector<std::uint64_t> frames;
-  for (const Segment& segment : segments(*this, matched_chunks)) {
-    for (std::uint32_t i = 0; i < segment.frames; ++i) frames.push_back(segment.first + i);
+  for (const FrameRun& part : frame_runs(*this, matched_chunks)) {
+    for (std::uint32_t i = 0; i < part.frames; ++i) frames.push_back(part.first + i);
   }
   return frames;
 }
@@ -122,15 +122,15 @@ Result<std::vector<CopyRun>> RingGeometry::copy_runs(std::uint32_t matched_chunk
                                matched_chunks, frames_per_chunk, ring_frames));
   }
   std::vector<CopyRun> runs;
-  for (const Segment& segment : segments(*this, matched_chunks)) {
+  for (const FrameRun& part : frame_runs(*this, matched_chunks)) {
     std::uint32_t done = 0;
-    while (done < segment.frames) {
-      const std::uint64_t frame = segment.first + done;
+    while (done < part.frames) {
+      const std::uint64_t frame = part.first + done;
       CopyRun run;
       run.chunk_depth = static_cast<std::uint32_t>(frame / frames_per_chunk);
       run.src_frame = static_cast<std::uint32_t>(frame % frames_per_chunk);
-      run.dst_frame = segment.slot + done;
-      run.frames = std::min(segment.frames - done, frames_per_chunk - run.src_frame);
+      run.dst_frame = part.slot + done;
+      run.frames = std::min(part.frames - done, frames_per_chunk - run.src_frame);
       if (!std::binary_search(path.begin(), path.end(), run.chunk_depth)) {
         return refused(Errc::incomplete,
                        fmt::format("frame {} belongs to chunk {}, which is not in the path", frame, run.chunk_depth));

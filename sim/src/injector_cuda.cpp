@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int32_t code_of(CudaErrc errc) { return static_cast<std::int32_t>(errc); }
 
-std::string_view worded(std::int32_t code) {
+std::string_view cuda_worded(std::int32_t code) {
   switch (static_cast<CudaErrc>(code)) {
     case CudaErrc::invalid_value:
       return "invalid argument";
@@ -47,7 +47,7 @@ struct Injector::Impl::Cuda final : CudaBackend {
       if (injector.owner.live_plans() > 0) injector.context.marks.reach(Mark::context_dead_plan_open);
     }
     injector.fire(point, Origin::cuda, point.code, std::move(subject));
-    return cuda_failure(point.call, point.code, worded(point.code));
+    return cuda_failure(point.call, point.code, cuda_worded(point.code));
   }
 
   // The call fails for everybody, or finds a fault of its own, or goes through.
@@ -64,7 +64,7 @@ struct Injector::Impl::Cuda final : CudaBackend {
 
   static Error context_lost(Call which) {
     constexpr std::int32_t kSticky = code_of(CudaErrc::illegal_address);
-    return cuda_failure(which, kSticky, worded(kSticky));
+    return cuda_failure(which, kSticky, cuda_worded(kSticky));
   }
 
   Status host_register(std::uintptr_t ptr, std::uint64_t bytes, HostAccess access) override {

@@ -16,7 +16,7 @@ constexpr std::string_view kClosed = "the store is closed";
 
 constexpr std::int32_t code_of(FluxonErrc errc) { return static_cast<std::int32_t>(errc); }
 
-std::string_view worded(std::int32_t code) {
+std::string_view fluxon_worded(std::int32_t code) {
   switch (static_cast<FluxonErrc>(code)) {
     case FluxonErrc::invalid_argument:
       return "invalid argument";
@@ -166,7 +166,7 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
   // The caller sees the fault's own code.
   Error told(const FaultPoint& point, std::string_view detail = {}, std::string subject = {}) {
     injector.fire(point, Origin::fluxon, point.code, std::move(subject));
-    return fluxon_failure(point.call, point.code, detail.empty() ? worded(point.code) : detail);
+    return fluxon_failure(point.call, point.code, detail.empty() ? fluxon_worded(point.code) : detail);
   }
 
   Result<std::vector<Segment>> wait_local_segments_ready() override {
@@ -189,7 +189,7 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
       }
       const bool no_slot = point.code == code_of(FluxonErrc::network);
       if (no_slot) injector.context.clock.advance_by(kPutStartWaitLimit);
-      return told(point, no_slot ? "no free slots for 30 s" : worded(point.code),
+      return told(point, no_slot ? "no free slots for 30 s" : fluxon_worded(point.code),
                   keys.empty() ? std::string() : std::string(keys.front()));
     }
     auto answer = below().local_fast_put_start(keys, value_len, options);

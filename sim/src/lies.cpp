@@ -85,8 +85,8 @@ constexpr auto kLies = std::to_array<LegalLie>({
     {file_read, Lie::garbage, Origin::core, kBadSnapshot, "decode_snapshot", "other bytes than were written"},
 });
 
-// The calls that a step may be expected to make.
-std::span<const Call> calls_of(StepKind kind) {
+// The calls of a step that a lie may be drawn for: those that it may be expected to make.
+std::span<const Call> may_lie(StepKind kind) {
   static constexpr std::array kGenerate{
       local_fast_put_start, local_fast_put_commit, commit_wait, put_abort, wait_local_segments_ready, remove};
   static constexpr std::array kResume{get_start, get_transfer, release_views, cancel_get_transfer,
@@ -130,7 +130,7 @@ void add_lies(Trace& trace, std::uint64_t seed) {
   std::set<std::tuple<std::uint32_t, Call, std::uint32_t>> taken;
   for (const FaultPoint& fault : trace.faults) taken.emplace(fault.step, fault.call, fault.nth);
   for (const Step& step : trace.steps) {
-    const std::span<const Call> calls = calls_of(step.kind);
+    const std::span<const Call> calls = may_lie(step.kind);
     if (calls.empty() || !rng.ratio(1, 3)) continue;
     const Call call = calls[rng.below(calls.size())];
     std::vector<const LegalLie*> lies;

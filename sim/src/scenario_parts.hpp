@@ -17,6 +17,8 @@ using Id = TraceBuilder::Id;
 
 // Whatever was submitted has been decided, and is where it may be evicted.
 inline constexpr Nanos kSettled = kSettleBound + kSecond;
+// A value of a size class of its own.
+inline constexpr std::uint32_t kLargeBytes = 96 << 10;
 
 constexpr std::int32_t code_of(FluxonErrc errc) { return static_cast<std::int32_t>(errc); }
 constexpr std::int32_t code_of(CommitCode code) { return static_cast<std::int32_t>(code); }

@@ -4,8 +4,6 @@
 namespace holdfast::sim::scenario {
 namespace {
 
-constexpr std::uint32_t kLargeBytes = 96 << 10;
-
 // All chunks written by one session, and resumed by another.
 void write_and_resume(TraceBuilder& trace, const Geometry& geometry, std::size_t chunks) {
   one_piece(trace);

@@ -4,8 +4,6 @@
 namespace holdfast::sim::scenario {
 namespace {
 
-constexpr std::uint32_t kLargeBytes = 96 << 10;
-
 // The latent's put comes first; the values' follows, a plan for each of their two lengths.
 constexpr std::uint32_t kLatentPut = 0;
 constexpr std::uint32_t kFirstGroup = 1;

@@ -11,16 +11,6 @@ namespace {
 
 constexpr std::size_t kNamedMax = 8;  // keys that a baseline violation lists
 
-// One plan's memory, as far as it matters when the plan ends.
-struct Ending {
-  struct Range {
-    std::uintptr_t address = 0;
-    std::uint64_t bytes = 0;
-  };
-  std::uint64_t number = 0;
-  std::vector<Range> ranges;
-};
-
 Invariant broken_by(fakes::IncidentKind kind) {
   switch (kind) {
     case fakes::IncidentKind::free_slot_written:
@@ -51,6 +41,16 @@ struct Tap::Impl {
   struct Cuda;
   std::unique_ptr<Fluxon> fluxon;
   std::unique_ptr<Cuda> cuda;
+
+  // One plan's memory, as far as it matters when the plan ends.
+  struct Ending {
+    struct Range {
+      std::uintptr_t address = 0;
+      std::uint64_t bytes = 0;
+    };
+    std::uint64_t number = 0;
+    std::vector<Range> ranges;
+  };
   Ending ending;
 
   Impl(RunContext& run, fakes::FakeOwner& fake_owner, fakes::FakeCuda& fake_device);

@@ -125,8 +125,9 @@ const Ended* PlanLedger::last_of(std::uint64_t name, bool handle) const {
 }
 
 bool PlanLedger::went_stale_after(std::uint64_t name, bool handle, std::uint32_t epoch) const {
-  const Ended* last = last_of(name, handle);
-  return last != nullptr && last->stale && last->epoch > epoch;
+  return std::ranges::any_of(ended_, [&](const Ended& ended) {
+    return ended.name == name && ended.handle == handle && ended.stale && ended.epoch > epoch;
+  });
 }
 
 std::string PlanLedger::how_it_ended(std::uint64_t name, bool handle) const {

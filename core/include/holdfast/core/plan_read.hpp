@@ -27,32 +27,17 @@
 
 namespace holdfast {
 
-// What get_start answers; the handle is of the generation that the caller knows. StaleGeneration when another session
-// has seen a newer owner: before the call none is made, and a handle that came during it may be that one's and is
-// cancelled.
-template <Runtime Rt>
-[[nodiscard]] Result<GetStart> ask_for_handle(PlanContext<Rt>& context, Keys keys, bool prefix_best_effort,
-                                              std::span<const std::uint32_t> atomic_group_lens,
-                                              std::uint64_t generation) {
-  const GenerationCall call(context.registry, generation);
-  if (!call.live()) return make_error(Errc::stale_generation, "get_start", "the segments' generation has gone");
-  Result<GetStart> start = context.runtime.fluxon.get_start(keys, prefix_best_effort, atomic_group_lens);
-  if (!start || context.registry.is_live(generation)) return start;
-  Error gone = make_error(Errc::stale_generation, "get_start", "the segments' generation has gone meanwhile");
-  if (Status cancelled = context.runtime.fluxon.cancel_get_transfer(start->handle); !cancelled)
-    gone.suppressed.push_back(std::move(cancelled.error()));
-  return gone;
-}
-
 // A handle on all `keys`, or nothing when one of them is not there: what was found of them is let go.
 template <Runtime Rt>
 [[nodiscard]] Result<std::optional<GetHandleLease<Rt>>> start_get(PlanContext<Rt>& context, Keys keys,
                                                                   std::span<const std::uint32_t> atomic_group_lens,
                                                                   std::uint64_t generation, Absorbed& absorbed) {
   using Started = std::optional<GetHandleLease<Rt>>;
-  Result<GetStart> start = ask_for_handle(context, keys, true, atomic_group_lens, generation);
+  typename GetHandleLease<Rt>::Call call(context.registry, generation);
+  if (!call.live()) return make_error(Errc::stale_generation, "start_get", "the segments' generation has gone");
+  Result<GetStart> start = context.runtime.fluxon.get_start(keys, true, atomic_group_lens);
   if (!start) return std::move(start.error());
-  GetHandleLease<Rt> handle(context, start->handle, generation);
+  GetHandleLease<Rt> handle(context, start->handle, std::move(call));
   const std::size_t groups = std::max<std::size_t>(atomic_group_lens.size(), 1);
   if (Status sound = check_get_start(*start, keys.size(), groups); !sound) {
     if (Status cancelled = handle.cancel(); !cancelled)

@@ -13,6 +13,8 @@
 #include <tuple>
 #include <utility>
 
+#include "holdfast/sim/executor.hpp"
+
 namespace holdfast::sim {
 namespace {
 
@@ -295,6 +297,35 @@ TEST(GeneratorSwarm, LargeValuesAreDrawnNowAndThen) {
   }
   EXPECT_GT(large, 10);
   EXPECT_LT(large, 100);
+}
+
+TEST(GeneratorSideBySide, StepsOfASeedTakeTurns) {
+  std::uint64_t taken = 0;
+  constexpr std::uint64_t kSeeds = 20;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const Trace trace = generate(seed, *profile_named("side-by-side"));
+    Executor executor(make_production_system);
+    const RunResult& run = executor.run(trace, {});
+    EXPECT_TRUE(run.violations.empty()) << trace.name;
+    taken += run.switches.size();
+  }
+  EXPECT_GT(taken, 5 * kSeeds);
+}
+
+TEST(GeneratorSideBySide, NoStepSleepsPastAPlansAgeInTheMiddleOfAnother) {
+  constexpr Nanos kSpare = 10 * kMinute;  // a plan is used until 20 minutes old, its owner waits 30
+  std::uint64_t slept = 0;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Nanos within = 0;
+    std::uint64_t together = 0;
+    for (const Step& step : generate(seed, *profile_named("side-by-side")).steps) {
+      if (step.join) within = 0, together = 0;
+      if (step.kind == StepKind::pass_time) within += static_cast<Nanos>(step.amount);
+      slept += step.kind == StepKind::pass_time ? 1 : 0;
+      ASSERT_TRUE(++together == 1 || within < kSpare) << "seed " << seed << ", step " << step.id;
+    }
+  }
+  EXPECT_GT(slept, 100U);
 }
 
 TEST(Generator, ProfilesAreFoundByName) {

@@ -35,7 +35,7 @@ class LeasesTest : public CoreTest {
   GetHandleLease<TestRuntime> handle() {
     const Result<GetStart> start = owner.get_start(there, true, {});
     EXPECT_TRUE(start.has_value());
-    return {context, start->handle, generation};
+    return {context, start->handle, GenerationCall(context.registry, generation)};
   }
   ReadPlanLease<TestRuntime> read_plan() {
     Result<ReadPlanLease<TestRuntime>> plan = handle().transfer(there);

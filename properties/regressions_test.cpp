@@ -41,10 +41,12 @@ class RegressionsTest : public SessionTest {
     }
     expected.WillRepeatedly(Invoke(&device, &fakes::FakeCuda::stream_synchronize));
   }
+  // Another session sees it. Within a call of ours it is refused the new owner, and the old one's time is over.
   void restart_and_tell_the_store() {
     owner.restart();
     Absorbed other;
-    EXPECT_TRUE(store.warm_up(other).has_value());
+    const Status told = store.warm_up(other);
+    EXPECT_TRUE(told || told.error().is(Errc::stale_generation));
   }
 
   const WorldSpec spec = world_spec(kFullRing);
@@ -165,7 +167,21 @@ TEST_F(RegressionsTest, AHandleOfAnOlderGenerationIsNotTransferred) {
     return start;
   }));
   EXPECT_CALL(fluxon, get_transfer).Times(0);
-  EXPECT_CALL(fluxon, cancel_get_transfer).Times(0);
+  EXPECT_CALL(fluxon, cancel_get_transfer).Times(1);  // it may be the new owner's
+  const ReadOutcome outcome = read("a", tensor(512));
+  EXPECT_EQ(outcome.verdict, ReadVerdict::failed);
+  EXPECT_TRUE(mentions(outcome.error, Origin::core, static_cast<std::int32_t>(Errc::stale_generation)));
+}
+
+TEST_F(RegressionsTest, AHandleIsNotAskedForUnderAGenerationThatAnotherSessionSawEnd) {
+  ASSERT_TRUE(put({"a"}, {tensor(512)}).has_value());
+  EXPECT_CALL(fluxon, wait_local_segments_ready).WillOnce(Invoke([&] {
+    Result<std::vector<Segment>> segments = owner.wait_local_segments_ready();
+    testing::Mock::VerifyAndClearExpectations(&fluxon);
+    EXPECT_CALL(fluxon, get_start).Times(0);
+    restart_and_tell_the_store();
+    return segments;
+  }));
   const ReadOutcome outcome = read("a", tensor(512));
   EXPECT_EQ(outcome.verdict, ReadVerdict::failed);
   EXPECT_TRUE(mentions(outcome.error, Origin::core, static_cast<std::int32_t>(Errc::stale_generation)));

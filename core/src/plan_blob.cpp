@@ -32,15 +32,20 @@ Status check_apart(std::span<const std::uintptr_t> addresses, std::span<const st
 
 }  // namespace
 
-Result<std::vector<std::uintptr_t>> decode_plan_blob(const PlanBlobRequest& request) {
-  const std::uintptr_t table = request.plan.address;
-  if (table == 0) return bad("the plan pointer is null");
-  if (table % kWordBytes != 0) return bad("the plan pointer is not 8-byte aligned");
-  const auto* words = reinterpret_cast<const std::uint64_t*>(table);
+Status check_plan_table(PlanPtr plan, std::uint64_t values) {
+  if (plan.address == 0) return bad("the plan pointer is null");
+  if (plan.address % kWordBytes != 0) return bad("the plan pointer is not 8-byte aligned");
+  const auto* words = reinterpret_cast<const std::uint64_t*>(plan.address);
   if (words[0] != kPlanMagic) return bad(fmt::format("magic is {:#018x}, not {:#018x}", words[0], kPlanMagic));
-  if (words[1] != request.value_bytes.size()) {
-    return bad(fmt::format("count is {}, {} keys were asked for", words[1], request.value_bytes.size()));
+  if (words[1] != values) return bad(fmt::format("count is {}, {} keys were asked for", words[1], values));
+  return {};
+}
+
+Result<std::vector<std::uintptr_t>> decode_plan_blob(const PlanBlobRequest& request) {
+  if (Status table = check_plan_table(request.plan, request.value_bytes.size()); !table) {
+    return std::move(table.error());
   }
+  const auto* words = reinterpret_cast<const std::uint64_t*>(request.plan.address);
   std::vector<std::uintptr_t> addresses(words + 2, words + 2 + request.value_bytes.size());
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     if (addresses[i] == 0) return bad(fmt::format("the address of value {} is null", i));

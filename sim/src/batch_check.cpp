@@ -19,16 +19,20 @@ HostSide host_side(const BatchLedgers& ledgers, CopyDirection direction, std::ui
   side.place = ledgers.segments.locate(host);
   side.registration = ledgers.registrations.covering(host, 1);
   if (side.place.segment == kNowhere) return side;
-  // Two read plans may share a slot; a plan of the wrong kind is only named when there is no other.
+  // Two read plans may share a slot: a copy is of its own operation's. A plan of the wrong kind is only named when there
+  // is no other.
   const std::span<const std::uint32_t> live = ledgers.plans.live_plans();
   for (std::size_t i = live.size(); i-- > 0;) {
     PlanRecord& plan = ledgers.plans.plan(live[i]);
     if (plan.segment != side.place.segment) continue;
     const PlanSlot* slot = plan.slot_at(side.place.offset);
     if (slot == nullptr) continue;
-    side.plan = &plan;
-    side.slot = slot;
-    if (plan.sort == needed(direction)) break;
+    if (side.plan != nullptr && plan.sort != needed(direction)) continue;
+    if (side.plan == nullptr || side.plan->sort != needed(direction) || plan.operation == ledgers.operation) {
+      side.plan = &plan;
+      side.slot = slot;
+    }
+    if (plan.sort == needed(direction) && plan.operation == ledgers.operation) break;
   }
   return side;
 }

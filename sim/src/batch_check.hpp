@@ -25,6 +25,7 @@ struct BatchLedgers {
   const SegmentLedger& segments;
   RegistrationLedger& registrations;
   PlanLedger& plans;
+  std::uint32_t operation = 0;  // that submits the batch
   std::uint32_t epoch = 0;  // of when the call began; another operation may have heard of a newer one since
 };
 

@@ -4,38 +4,12 @@
 
 #include "executor_impl.hpp"
 #include "holdfast/sim/recorded_strategy.hpp"
+#include "lanes.hpp"
 
 namespace holdfast::sim {
 namespace {
 
 constexpr std::uint64_t kHandover = ~0ULL;  // an order between whoever runs all steps and the steps; no mutex's number
-
-// Steps of one lane are on one thread.
-std::uint32_t lane_of(const Trace& trace, const Step& step) {
-  switch (step.kind) {
-    case StepKind::close:
-    case StepKind::generate:
-    case StepKind::resume:
-    case StepKind::hold:
-    case StepKind::evict:
-      return step.of;
-    case StepKind::unhold: {
-      const auto hold = std::ranges::find(trace.steps, step.of, &Step::id);
-      return hold == trace.steps.end() ? step.id : hold->of;
-    }
-    case StepKind::open:
-    case StepKind::make_room:
-    case StepKind::warm_up:
-    case StepKind::pump:
-    case StepKind::snapshot:
-    case StepKind::restart:
-    case StepKind::store_evict:
-    case StepKind::owner_restart:
-    case StepKind::pass_time:
-      break;
-  }
-  return step.id;
-}
 
 std::string what_it_is(const Step& step) {
   return "step " + std::to_string(step.id) + " (" + std::string(name_of(step.kind)) + ")";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "holdfast/sim/lies.hpp"
+#include "random_switches.hpp"
 #include "trace_author.hpp"
 
 namespace holdfast::sim {
@@ -39,7 +40,16 @@ constexpr Profile kCoverage = [] {
   return profile;
 }();
 
-constexpr std::array<Profile, 6> kProfiles{{
+constexpr Profile kSideBySide = [] {
+  Profile profile = kSwarm;
+  profile.name = "side-by-side";
+  profile.about = "the swarm's, with neighbouring steps that run side by side and take turns at random";
+  profile.episodes_max = 8;
+  profile.side_by_side = true;
+  return profile;
+}();
+
+constexpr std::array<Profile, 7> kProfiles{{
     {.name = "default",
      .about = "every situation of the contract, a handful of faults each",
      .episodes_min = 6,
@@ -87,6 +97,7 @@ constexpr std::array<Profile, 6> kProfiles{{
      .hostile = true},
     kSwarm,
     kCoverage,
+    kSideBySide,
 }};
 
 }  // namespace
@@ -108,6 +119,7 @@ Trace generate(std::uint64_t seed, const Profile& profile) {
   author.play_all();
   Trace trace = author.finish();
   if (profile.hostile) add_lies(trace, seed);
+  if (profile.side_by_side) add_switches(trace, seed);
   return trace;
 }
 

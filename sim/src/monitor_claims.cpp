@@ -173,7 +173,9 @@ void Monitor::Impl::claim(Claim claim, std::string_view locator, std::uint32_t n
   }
   context.verdicts.checked(Invariant::ready_after_commit);
   if (memory_store) {
-    if (const FlightBatch* batch = copies.oldest_to_host()) {
+    // Which copies are of which value nobody tells; beside others, those of the operation.
+    if (const FlightBatch* batch =
+            side_by_side ? copies.oldest_of_operation(operation.ordinal) : copies.oldest_to_host()) {
       context.violate(Invariant::ready_after_commit, "",
                       fmt::format("the {} of {} is claimed at {} ns while {} may be in flight", sim::name_of(claim),
                                   name(claims.node(node)), now(), describe(*batch)),

@@ -153,7 +153,8 @@ struct Monitor::Impl::Cuda final : CudaBackend {
   // The first thing that is wrong; each copy's sides are logged on the way.
   void check(CopyDirection direction, std::span<const Copy> batch) {
     monitor.context.verdicts.checked(Invariant::validated_batch);
-    const BatchLedgers ledgers{monitor.segments, monitor.registrations, monitor.plans, monitor.epoch_at_call()};
+    const BatchLedgers ledgers{monitor.segments, monitor.registrations, monitor.plans, monitor.operation.ordinal,
+                               monitor.epoch_at_call()};
     const bool to_host = direction == CopyDirection::device_to_host;
     bool told = false;
     const auto tell = [&](std::size_t index, std::string_view why) {

@@ -335,6 +335,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
   Result<GetStart> get_start(Keys keys, bool prefix_best_effort,
                              std::span<const std::uint32_t> atomic_group_lens) override {
     const Nanos submitted_ns = monitor.now();
+    monitor.operation.epoch_at_get = monitor.operation.epoch_at_call;
     auto answer = below().get_start(keys, prefix_best_effort, atomic_group_lens);
     auto& fields = monitor.count_call();
     fields = {std::uint64_t{prefix_best_effort}, atomic_group_lens.size()};
@@ -383,7 +384,11 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
   HandleRecord* ending(GetHandle number, Call call) {
     monitor.context.verdicts.checked(Invariant::one_terminal);
     HandleRecord* handle = monitor.plans.find_handle(number);
-    if (handle == nullptr && !monitor.excusable(number.number, true)) {
+    // Whether the handle is the owner's of before, or of after, what another operation told of meanwhile, its caller
+    // cannot know: a cancel does no harm.
+    const bool unknowable = call == Call::cancel_get_transfer && monitor.side_by_side &&
+                            monitor.plans.went_stale_after(number.number, true, monitor.operation.epoch_at_get);
+    if (handle == nullptr && !unknowable && !monitor.excusable(number.number, true)) {
       monitor.violate(Invariant::one_terminal, call,
                       fmt::format("{} at {} ns of a handle that is not live: {}", name_of(call), monitor.now(),
                                   monitor.plans.how_it_ended(number.number, true)),

@@ -28,6 +28,7 @@ struct OperationRecord {
   std::uint64_t heard = 0;
   std::vector<Segment> heard_of;
   std::uint32_t epoch_at_call = 0;  // when its last call began
+  std::uint32_t epoch_at_get = 0;   // when its last get_start did
   std::vector<Claimed> removed;     // claims of which a key was asked to go
   std::vector<Claimed> given_up;    // claims withdrawn, not to evict them, of which nothing was shown false or in doubt
 

@@ -21,6 +21,17 @@ std::uint32_t take(std::vector<Record>& records, std::vector<std::uint32_t>& liv
   return index;
 }
 
+// Of several by one name the older ones are of an owner that has gone, of which nobody has heard yet.
+template <class Record, class Matches>
+Record* newest(std::vector<Record>& records, const std::vector<std::uint32_t>& live, const Matches& matches) {
+  Record* found = nullptr;
+  for (const std::uint32_t index : live) {
+    Record& record = records[index];
+    if (matches(record) && (found == nullptr || record.ordinal > found->ordinal)) found = &record;
+  }
+  return found;
+}
+
 std::string_view sort_name(PlanSort sort) { return sort == PlanSort::put ? "put plan" : "read plan"; }
 
 }  // namespace
@@ -45,10 +56,7 @@ PlanRecord& PlanLedger::open_plan() {
 }
 
 PlanRecord* PlanLedger::find_plan(PlanPtr plan) {
-  for (const std::uint32_t index : live_plans_) {
-    if (plans_[index].address == plan.address) return &plans_[index];
-  }
-  return nullptr;
+  return newest(plans_, live_plans_, [&](const PlanRecord& record) { return record.address == plan.address; });
 }
 
 void PlanLedger::end_plan(PlanRecord& plan, Call by, Nanos at_ns) {
@@ -67,10 +75,7 @@ HandleRecord& PlanLedger::open_handle() {
 }
 
 HandleRecord* PlanLedger::find_handle(GetHandle handle) {
-  for (const std::uint32_t index : live_handles_) {
-    if (handles_[index].number == handle.number) return &handles_[index];
-  }
-  return nullptr;
+  return newest(handles_, live_handles_, [&](const HandleRecord& record) { return record.number == handle.number; });
 }
 
 void PlanLedger::end_handle(HandleRecord& handle, Call by, Nanos at_ns) {
@@ -120,8 +125,9 @@ const Ended* PlanLedger::last_of(std::uint64_t name, bool handle) const {
 }
 
 bool PlanLedger::went_stale_after(std::uint64_t name, bool handle, std::uint32_t epoch) const {
-  const Ended* last = last_of(name, handle);
-  return last != nullptr && last->stale && last->epoch > epoch;
+  return std::ranges::any_of(ended_, [&](const Ended& ended) {
+    return ended.name == name && ended.handle == handle && ended.stale && ended.epoch > epoch;
+  });
 }
 
 std::string PlanLedger::how_it_ended(std::uint64_t name, bool handle) const {

@@ -123,6 +123,7 @@ void pump_beside_put(TraceBuilder& trace);
 void pump_beside_pump(TraceBuilder& trace);
 void loss_beside_resume(TraceBuilder& trace);
 void restart_beside_put(TraceBuilder& trace);
+void restart_beside_resume(TraceBuilder& trace);
 void warm_up_beside_put(TraceBuilder& trace);
 void close_beside_put(TraceBuilder& trace);
 

@@ -175,6 +175,7 @@ constexpr auto kTogether = std::to_array<Entry>({
     {{"pump_beside_pump", "two settle one key"}, scenario::pump_beside_pump},
     {{"loss_beside_resume", "two sessions find out that the store lost a blob"}, scenario::loss_beside_resume},
     {{"restart_beside_put", "the owner restarts while two sessions write"}, scenario::restart_beside_put},
+    {{"restart_beside_resume", "the owner restarts while two sessions resume"}, scenario::restart_beside_resume},
     {{"warm_up_beside_put", "segments are registered by two at once"}, scenario::warm_up_beside_put},
     {{"close_beside_put", "a session ends while another writes into its world"}, scenario::close_beside_put},
 });

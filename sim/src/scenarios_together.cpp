@@ -155,6 +155,17 @@ void restart_beside_put(TraceBuilder& trace) {
   trace.generate(second);
 }
 
+void restart_beside_resume(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  write_all(trace, g, numbered(1));
+  const Id first = open(trace, g, numbered(1));
+  const Id second = open(trace, g, numbered(1));
+  trace.together();
+  trace.resume(first);
+  trace.owner_restart();
+  trace.resume(second);
+}
+
 void warm_up_beside_put(TraceBuilder& trace) {
   const std::uint32_t g = small(trace);
   const Id writer = open(trace, g, numbered(1));

@@ -20,10 +20,13 @@ struct PlanBlobRequest {
   std::span<const Segment> live;
 };
 
-// The address of each value in key order. BadPlanBlob when the table is null or not 8-byte aligned, when its magic or
-// count is not what was asked for, or when a value is null, not whole inside one live segment, not at the beginning of
-// a slot (4 KiB from the segment's base), or in another one's slot. The table must still be the plan's: not after a
-// commit, an abort or a release.
+// Whether the pointer's table is that of a plan of so many values: BadPlanBlob when it is null or not 8-byte aligned,
+// or when its magic or count is another.
+[[nodiscard]] Status check_plan_table(PlanPtr plan, std::uint64_t values);
+
+// The address of each value in key order. BadPlanBlob when the table is none, or when a value is null, not whole
+// inside one live segment, not at the beginning of a slot (4 KiB from the segment's base), or in another one's slot.
+// The table must still be the plan's: not after a commit, an abort or a release.
 [[nodiscard]] Result<std::vector<std::uintptr_t>> decode_plan_blob(const PlanBlobRequest& request);
 
 }  // namespace holdfast

@@ -33,9 +33,11 @@ template <Runtime Rt>
                                                                   std::span<const std::uint32_t> atomic_group_lens,
                                                                   std::uint64_t generation, Absorbed& absorbed) {
   using Started = std::optional<GetHandleLease<Rt>>;
+  typename GetHandleLease<Rt>::Call call(context.registry, generation);
+  if (!call.live()) return make_error(Errc::stale_generation, "start_get", "the segments' generation has gone");
   Result<GetStart> start = context.runtime.fluxon.get_start(keys, true, atomic_group_lens);
   if (!start) return std::move(start.error());
-  GetHandleLease<Rt> handle(context, start->handle, generation);
+  GetHandleLease<Rt> handle(context, start->handle, std::move(call));
   const std::size_t groups = std::max<std::size_t>(atomic_group_lens.size(), 1);
   if (Status sound = check_get_start(*start, keys.size(), groups); !sound) {
     if (Status cancelled = handle.cancel(); !cancelled)

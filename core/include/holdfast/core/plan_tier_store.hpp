@@ -74,9 +74,11 @@ class PlanTierStore {
   Result<bool> probe(Keys keys, Absorbed& absorbed) {
     Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
     if (!segments) return std::move(segments.error());
+    typename GetHandleLease<Rt>::Call call(context_.registry, segments->front().generation);
+    if (!call.live()) return make_error(Errc::stale_generation, "probe", "the segments' generation has gone");
     Result<GetStart> start = context_.runtime.fluxon.get_start(keys, false, {});
     if (!start) return std::move(start.error());
-    GetHandleLease<Rt> handle(context_, start->handle, segments->front().generation);
+    GetHandleLease<Rt> handle(context_, start->handle, std::move(call));
     if (Status cancelled = handle.cancel(); !cancelled) absorbed.push_back(std::move(cancelled.error()));
     if (Status sound = check_get_start(*start, keys.size(), 1); !sound) return std::move(sound.error());
     return start->all_hit;

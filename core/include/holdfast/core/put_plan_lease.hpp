@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "holdfast/core/check.hpp"
+#include "holdfast/core/plan_blob.hpp"
 #include "holdfast/core/plan_context.hpp"
 
 namespace holdfast {
@@ -65,10 +66,13 @@ class PutPlanLease {
     return context.runtime.fluxon.local_fast_put_commit(plan_);
   }
 
-  // Ends a plan that is not of the generation it was asked from, during the call that gave it: a newer owner's.
+  // Ends a plan that is not of the generation it was asked from, during the call that gave it: a newer owner's. One
+  // that is none any more, once another session has seen a newer owner, ended with its own.
   [[nodiscard]] Status give_back(const GenerationCall<typename PlanContext<Rt>::Registry>& call) {
     check(context_ != nullptr && batch_ == nullptr && call.live(), "a plan is given back too late");
-    return std::exchange(context_, nullptr)->runtime.fluxon.put_abort(plan_);
+    PlanContext<Rt>& context = *std::exchange(context_, nullptr);
+    if (!context.registry.is_live(call.generation()) && !check_plan_table(plan_, terms_.keys.size())) return {};
+    return context.runtime.fluxon.put_abort(plan_);
   }
 
   // Ends the plan, also when the call fails. Waits first; Quarantined when that fails.

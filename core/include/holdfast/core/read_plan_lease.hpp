@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "holdfast/core/check.hpp"
+#include "holdfast/core/plan_blob.hpp"
 #include "holdfast/core/plan_context.hpp"
 
 namespace holdfast {
@@ -36,10 +37,13 @@ class ReadPlanLease {
   // From here on `batch` may read the plan's memory.
   void attach(std::shared_ptr<BatchInFlight<Rt>> batch) { batch_ = std::move(batch); }
 
-  // Ends a plan that is not of the generation it was asked from, during the call that gave it: a newer owner's.
+  // Ends a plan that is not of the generation it was asked from, during the call that gave it: a newer owner's. One
+  // that is none any more, once another session has seen a newer owner, ended with its own.
   [[nodiscard]] Status give_back(const GenerationCall<typename PlanContext<Rt>::Registry>& call) {
     check(context_ != nullptr && batch_ == nullptr && call.live(), "a plan is given back too late");
-    return std::exchange(context_, nullptr)->runtime.fluxon.release_views(plan_);
+    PlanContext<Rt>& context = *std::exchange(context_, nullptr);
+    if (!context.registry.is_live(call.generation()) && !check_plan_table(plan_, keys_.size())) return {};
+    return context.runtime.fluxon.release_views(plan_);
   }
 
   // Ends the plan, also when the call fails. Waits first; Quarantined when that fails.

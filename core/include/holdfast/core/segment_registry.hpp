@@ -345,22 +345,24 @@ class SegmentRegistry {
   Guarded<Book, S> book_;
 };
 
-// A call for what belongs to a generation, made only while that one is live.
+// A call for what belongs to a generation, made only while that one is live. Move-only.
 template <class Registry>
 class GenerationCall {
  public:
   GenerationCall(Registry& registry, std::uint64_t generation)
-      : registry_(registry), generation_(generation), live_(registry.begin_call(generation)) {}
+      : registry_(&registry), generation_(generation), live_(registry.begin_call(generation)) {}
+  GenerationCall(GenerationCall&& other) noexcept
+      : registry_(other.registry_), generation_(other.generation_), live_(std::exchange(other.live_, false)) {}
+  GenerationCall& operator=(GenerationCall&&) = delete;
   ~GenerationCall() {
-    if (live_) registry_.end_call(generation_);
+    if (live_) registry_->end_call(generation_);
   }
-  GenerationCall(const GenerationCall&) = delete;
-  GenerationCall& operator=(const GenerationCall&) = delete;
 
   [[nodiscard]] bool live() const { return live_; }
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
  private:
-  Registry& registry_;
+  Registry* registry_;
   std::uint64_t generation_;
   bool live_;
 };

@@ -63,9 +63,10 @@ struct Profile {
   bool swarm = false;
   // The campaign keeps what reaches something new and changes it (see coverage.hpp); what follows is for the rest.
   bool coverage_guided = false;
+  bool side_by_side = false;  // neighbouring steps take turns at random
 };
 
-// "default", "calm", "faulty", "swarm", "coverage".
+// "default", "calm", "faulty", "hostile", "swarm", "coverage", "side-by-side".
 std::span<const Profile> profiles();
 const Profile* profile_named(std::string_view name);
 

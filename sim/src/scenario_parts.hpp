@@ -125,5 +125,11 @@ void loss_beside_resume(TraceBuilder& trace);
 void restart_beside_put(TraceBuilder& trace);
 void warm_up_beside_put(TraceBuilder& trace);
 void close_beside_put(TraceBuilder& trace);
+void pumps_beside_put(TraceBuilder& trace);
+void pumps_of_a_stuck_plan(TraceBuilder& trace);
+void loss_beside_put(TraceBuilder& trace);
+void snapshot_beside_evict(TraceBuilder& trace);
+void snapshot_beside_snapshot(TraceBuilder& trace);
+void puts_in_little_room(TraceBuilder& trace);
 
 }  // namespace holdfast::sim::scenario

@@ -195,4 +195,70 @@ void resume_beside_resume(TraceBuilder& trace) {
   trace.resume(second);
 }
 
+void pumps_beside_put(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  const Id again = open(trace, g, numbered(1));
+  lose_values(trace, trace.generate(open(trace, g, numbered(1))));
+  trace.pass_time(kSettled);
+  trace.together();
+  trace.pump();
+  trace.pump();
+  trace.generate(again);
+}
+
+void pumps_of_a_stuck_plan(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  constexpr std::uint32_t kValues = 1;
+  trace.fault({trace.generate(open(trace, g, numbered(1))), Call::stream_synchronize, kValues, FaultKind::before,
+               code_of(CudaErrc::launch_failure), 0, true});
+  trace.together();
+  trace.pump();
+  trace.pump();
+}
+
+void loss_beside_put(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  const Id writer = write_all(trace, g, numbered(1));
+  const Id reader = open(trace, g, numbered(1));
+  const Id again = open(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  trace.store_evict_blob(writer, 0);
+  trace.together();
+  trace.resume(reader);
+  trace.resume(again);
+  trace.generate(again);
+}
+
+void snapshot_beside_evict(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  const Id writer = write_all(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  trace.together();
+  trace.evict(writer, 0);
+  trace.snapshot();
+  trace.restart();
+  resume_then_generate(trace, g, numbered(1), 0);
+}
+
+void snapshot_beside_snapshot(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  write_all(trace, g, numbered(1));
+  trace.together();
+  trace.snapshot();
+  trace.snapshot();
+  trace.restart();
+  resume_then_generate(trace, g, numbered(1), 0);
+}
+
+void puts_in_little_room(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  trace.trace().capacity_bytes = kSlotsOfAChunk * kSlotAlignment;
+  const Id first = open(trace, g, {"0"});
+  const Id second = open(trace, g, {"1"});
+  trace.warm_up();
+  trace.together();
+  trace.generate(first);
+  trace.generate(second);
+}
+
 }  // namespace holdfast::sim::scenario

@@ -124,6 +124,7 @@ void pump_beside_pump(TraceBuilder& trace);
 void loss_beside_resume(TraceBuilder& trace);
 void restart_beside_put(TraceBuilder& trace);
 void warm_up_beside_put(TraceBuilder& trace);
+void refused_warm_up_beside_put(TraceBuilder& trace);
 void close_beside_put(TraceBuilder& trace);
 void pumps_beside_put(TraceBuilder& trace);
 void pumps_of_a_stuck_plan(TraceBuilder& trace);

@@ -176,6 +176,8 @@ constexpr auto kTogether = std::to_array<Entry>({
     {{"loss_beside_resume", "two sessions find out that the store lost a blob"}, scenario::loss_beside_resume},
     {{"restart_beside_put", "the owner restarts while two sessions write"}, scenario::restart_beside_put},
     {{"warm_up_beside_put", "segments are registered by two at once"}, scenario::warm_up_beside_put},
+    {{"refused_warm_up_beside_put", "a registration is rolled back while a put needs it"},
+     scenario::refused_warm_up_beside_put},
     {{"close_beside_put", "a session ends while another writes into its world"}, scenario::close_beside_put},
     {{"pumps_beside_put", "two settle a key while a session writes it again"}, scenario::pumps_beside_put},
     {{"pumps_of_a_stuck_plan", "two end what a stuck copy held back"}, scenario::pumps_of_a_stuck_plan},

@@ -163,6 +163,17 @@ void warm_up_beside_put(TraceBuilder& trace) {
   trace.generate(writer);
 }
 
+void refused_warm_up_beside_put(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  trace.trace().grant_bytes = trace.trace().segment_bytes / 2;
+  const Id writer = open(trace, g, numbered(1));
+  trace.together();
+  constexpr std::uint32_t kSecondPiece = 1;
+  trace.fault({trace.warm_up(), Call::host_register, kSecondPiece, FaultKind::before,
+               code_of(CudaErrc::memory_allocation), 0, false});
+  trace.generate(writer);
+}
+
 void close_beside_put(TraceBuilder& trace) {
   const std::uint32_t g = small(trace);
   const Id writer = open(trace, g, numbered(1));

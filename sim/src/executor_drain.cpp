@@ -299,11 +299,10 @@ Executor::Impl::PathAgain Executor::Impl::path_again(SessionId id, const Geometr
 void Executor::Impl::check_capacity() {
   if (trace->capacity_bytes == 0) return;
   context.verdicts.checked(Invariant::quiescent_baseline);
-  const std::uint64_t accounted = system->inspect().accounted_bytes;
-  if (accounted <= trace->capacity_bytes) return;
+  if (book.claimed_slot_bytes() <= trace->capacity_bytes) return;
   context.violate(Invariant::quiescent_baseline, {},
-                  "nothing is under way, and the store accounts " + std::to_string(accounted) +
-                      " bytes of a capacity of " + std::to_string(trace->capacity_bytes),
+                  "what is claimed takes " + std::to_string(book.claimed_slot_bytes()) + " bytes of a capacity of " +
+                      std::to_string(trace->capacity_bytes),
                   "more than the capacity");
 }
 

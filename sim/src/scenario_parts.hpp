@@ -116,6 +116,7 @@ void evict_beside_resume(TraceBuilder& trace);
 void evict_beside_hold(TraceBuilder& trace);
 void evict_beside_put(TraceBuilder& trace);
 void make_room_beside_resume(TraceBuilder& trace);
+void make_room_beside_hold(TraceBuilder& trace);
 void fork_beside_put(TraceBuilder& trace);
 void failed_put_beside_put(TraceBuilder& trace);
 void snapshot_beside_put(TraceBuilder& trace);

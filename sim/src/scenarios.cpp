@@ -166,6 +166,7 @@ constexpr auto kTogether = std::to_array<Entry>({
     {{"evict_beside_hold", "a blob is evicted while references to it are taken"}, scenario::evict_beside_hold},
     {{"evict_beside_put", "a blob is evicted while a session writes it again"}, scenario::evict_beside_put},
     {{"make_room_beside_resume", "room is made while a session resumes"}, scenario::make_room_beside_resume},
+    {{"make_room_beside_hold", "room is made while references are taken"}, scenario::make_room_beside_hold},
     {{"fork_beside_put", "two sessions write different chunks behind one"}, scenario::fork_beside_put},
     {{"failed_put_beside_put", "a put fails while another session writes the same chunk"},
      scenario::failed_put_beside_put},

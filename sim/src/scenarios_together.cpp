@@ -90,6 +90,17 @@ void make_room_beside_resume(TraceBuilder& trace) {
   trace.make_room(kSlotsOfAChunk * kSlotAlignment);
 }
 
+void make_room_beside_hold(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  trace.trace().capacity_bytes = kSlotsOfAChunk * kSlotAlignment;
+  write_all(trace, g, numbered(1));
+  const Id reader = open(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  trace.together();
+  trace.hold(reader);
+  trace.make_room(kSlotAlignment);
+}
+
 void fork_beside_put(TraceBuilder& trace) {
   const std::uint32_t g = small(trace);
   const Id writer = open(trace, g, {"0", "1"});
@@ -252,6 +263,7 @@ void snapshot_beside_evict(TraceBuilder& trace) {
 }
 
 void snapshot_beside_snapshot(TraceBuilder& trace) {
+  trace.trace().seed = 1;  // what was not synced is lost at the restart
   const std::uint32_t g = small(trace);
   write_all(trace, g, numbered(1));
   trace.together();

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 HANG_LIMIT_S = 10  # of one case
 SHRINK_LIMIT_S = 20
-INTERLEAVINGS_MAX = 50000  # of one scenario
+INTERLEAVINGS_MAX = 20000  # of one scenario
 RUN_LIMIT_S = 1800  # of anything
 
 _running = set()  # process groups

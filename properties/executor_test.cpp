@@ -473,7 +473,8 @@ TEST_F(ExecutorTest, ClaimsOfMoreThanTheCapacityBreakTheBaseline) {
   const auto tells = [&] {
     const RunResult result = run();
     return std::any_of(result.violations.begin(), result.violations.end(), [](const Violation& violation) {
-      return violation.invariant == Invariant::quiescent_baseline && violation.culprits == "drain: more than the capacity";
+      return violation.invariant == Invariant::quiescent_baseline &&
+             violation.culprits == "drain: more than the capacity";
     });
   };
   trace_.capacity_bytes = kMuch;

@@ -123,7 +123,7 @@ class Program:
         return catch
 
     def first_interleaving(self, scenarios, strategy, invariant, name):
-        """Explores one scenario after the other, until an interleaving breaks the invariant; `case` counts those run."""
+        """One scenario after the other, until an interleaving breaks the invariant; `case` counts those run."""
         catch = Catch(Ended(0, "", 0, False))
         for scenario in scenarios:
             before, sooner = catch.cases, set()

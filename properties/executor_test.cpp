@@ -26,6 +26,7 @@ struct Bugs {
   bool restores_other_bytes = false;
   bool skips_syncs = false;
   bool claims_after_a_refused_snapshot = false;
+  bool refuses_what_it_saved = false;
   bool serves_what_it_withdrew = false;
   bool resumes_whole_paths_only = false;
   bool stores_nothing_evicted_again = false;
@@ -61,6 +62,7 @@ class PlainStore final : public SystemUnderTest {
       if (bugs_.claims_after_a_refused_snapshot && !host_.values.empty()) claim(host_.values.begin()->first);
       return make_error(Errc::file_failed, "restore", "", text.error());
     }
+    if (bugs_.refuses_what_it_saved) return make_error(Errc::bad_snapshot, "restore", "");
     std::size_t begin = 0;
     while (begin < text->size()) {
       const std::size_t end = text->find('\n', begin);
@@ -457,6 +459,28 @@ TEST_F(ExecutorTest, ARefusedSnapshotLeavesAnEmptyStore) {
   expect_held(run());
   const RunResult result = run({.claims_after_a_refused_snapshot = true});
   EXPECT_EQ(result.violations.front().invariant, Invariant::no_publish_on_failure);
+}
+
+TEST_F(ExecutorTest, RefusingWhatWasSavedBreaksRestartSafe) {
+  play({"0"});
+  add(StepKind::snapshot);
+  add(StepKind::restart);
+  expect_only(run({.refuses_what_it_saved = true}), {Invariant::restart_safe});
+}
+
+TEST_F(ExecutorTest, ClaimsOfMoreThanTheCapacityBreakTheBaseline) {
+  play({"0", "1"});
+  const auto tells = [&] {
+    const RunResult result = run();
+    return std::any_of(result.violations.begin(), result.violations.end(), [](const Violation& violation) {
+      return violation.invariant == Invariant::quiescent_baseline &&
+             violation.culprits == "drain: more than the capacity";
+    });
+  };
+  trace_.capacity_bytes = kMuch;
+  EXPECT_FALSE(tells());
+  trace_.capacity_bytes = kSlotAlignment;
+  EXPECT_TRUE(tells());
 }
 
 TEST_F(ExecutorTest, ACrashLosesWhatWasNotSynced) {

@@ -222,6 +222,17 @@ TEST_F(MonitorClaimsTest, EvictionOfAHeldNodeIsSeenUntilItIsLetGo) {
   EXPECT_THAT(violated(), IsEmpty());
 }
 
+TEST_F(MonitorClaimsTest, ReferencesToWhatWasWithdrawnAreSeen) {
+  ingest();
+  monitor.begin(Operation::evict);
+  monitor.on_withdrawal(Claim::kv, locator);
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+  monitor.hold(7);
+  EXPECT_THAT(violated(), ElementsAre("pinned-stays"));
+  EXPECT_THAT(message(), HasSubstr("is not ready"));
+}
+
 TEST_F(MonitorClaimsTest, AnEvictionToMakeRoomForAPutIsOneToo) {
   ingest();
   monitor.hold(7);

@@ -141,11 +141,18 @@ bool Executor::Impl::restart_client(Ending& ending) {
   system = factory(side_by_side ? turn_ports : ports, book, system_options);
   context.log.event(clock.now_ns(), "restart", std::array{static_cast<std::uint64_t>(book.incarnation())},
                     [&] { return "incarnation " + std::to_string(book.incarnation()); });
+  const std::size_t fired = injector.fired().size();
   const Status restored = operate(Operation::restore, ending, [&] { return system->restore(); });
   if (injector.client_dead()) return false;
   if (!restored) {
     if (mentions(restored.error(), Origin::core, static_cast<std::int32_t>(Errc::bad_snapshot))) {
       context.marks.reach(Mark::torn_snapshot_refused);
+      // What is there was renamed when it was whole.
+      context.verdicts.checked(Invariant::restart_safe);
+      if (injector.fired().size() == fired) {
+        context.violate(Invariant::restart_safe, {}, "what was saved is refused: " + to_string(restored.error()),
+                        "a snapshot refused");
+      }
     }
     context.verdicts.checked(Invariant::no_publish_on_failure);
     const Inspection left = system->inspect();

@@ -176,6 +176,7 @@ struct Executor::Impl {
   [[nodiscard]] const Step* path_to_try();
   // Resumes clean_step's path, and writes all of it but its last chunk.
   [[nodiscard]] PathAgain path_again(SessionId id, const Geometry& geometry);
+  void check_capacity();
   void check_store_is_accounted(const Inspection& inspection);
   void check_owner_baseline();
 

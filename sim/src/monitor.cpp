@@ -108,7 +108,7 @@ void Monitor::forget_tensor(std::uintptr_t base) {
   std::erase_if(impl_->tensors, [&](const DeviceRange& tensor) { return tensor.base == base; });
 }
 
-void Monitor::hold(std::uint64_t identity) { impl_->claims.hold(identity, true); }
+void Monitor::hold(std::uint64_t identity) { impl_->hold(identity); }
 void Monitor::unhold(std::uint64_t identity) { impl_->claims.hold(identity, false); }
 void Monitor::pin(std::uint64_t identity, bool pinned) { impl_->claims.pin(identity, pinned); }
 

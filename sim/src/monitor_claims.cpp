@@ -232,6 +232,19 @@ void Monitor::Impl::withdraw(Claim claim, std::string_view locator) {
                   fmt::format("{} withdrawal, {}", sim::name_of(claim), why));
 }
 
+void Monitor::Impl::hold(std::uint64_t identity) {
+  claims.hold(identity, true);
+  context.verdicts.checked(Invariant::pinned_stays);
+  const NodeRecord& node = claims.node(claims.find_identity(identity));
+  if ((node.claims & bit_of(Claim::kv)) != 0) return;
+  context.violate(
+      Invariant::pinned_stays, "",
+      fmt::format("references to {} were taken, but its {} is not ready: withdrawn between the look and the "
+                  "reference",
+                  name(node), sim::name_of(Claim::kv)),
+      "a reference to what is not ready");
+}
+
 void Monitor::Impl::removing(std::uint32_t key, std::string_view key_name) {
   const KeyRecord& record = claims.at(key);
   if (record.node == kNobody) return;

@@ -112,6 +112,7 @@ struct Monitor::Impl {
   void begin(Operation kind, std::uint32_t source);
   void end(bool ok);
   void claim(Claim claim, std::string_view locator, std::uint32_t n_layers);
+  void hold(std::uint64_t identity);
   void withdraw(Claim claim, std::string_view locator);
   // Before the key is asked to go, and after.
   void removing(std::uint32_t key, std::string_view name);

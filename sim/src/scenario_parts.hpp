@@ -116,6 +116,7 @@ void evict_beside_resume(TraceBuilder& trace);
 void evict_beside_hold(TraceBuilder& trace);
 void evict_beside_put(TraceBuilder& trace);
 void make_room_beside_resume(TraceBuilder& trace);
+void make_room_beside_hold(TraceBuilder& trace);
 void fork_beside_put(TraceBuilder& trace);
 void failed_put_beside_put(TraceBuilder& trace);
 void snapshot_beside_put(TraceBuilder& trace);
@@ -125,6 +126,13 @@ void loss_beside_resume(TraceBuilder& trace);
 void restart_beside_put(TraceBuilder& trace);
 void restart_beside_resume(TraceBuilder& trace);
 void warm_up_beside_put(TraceBuilder& trace);
+void refused_warm_up_beside_put(TraceBuilder& trace);
 void close_beside_put(TraceBuilder& trace);
+void pumps_beside_put(TraceBuilder& trace);
+void pumps_of_a_stuck_plan(TraceBuilder& trace);
+void loss_beside_put(TraceBuilder& trace);
+void snapshot_beside_evict(TraceBuilder& trace);
+void snapshot_beside_snapshot(TraceBuilder& trace);
+void puts_in_little_room(TraceBuilder& trace);
 
 }  // namespace holdfast::sim::scenario

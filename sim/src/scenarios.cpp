@@ -166,6 +166,7 @@ constexpr auto kTogether = std::to_array<Entry>({
     {{"evict_beside_hold", "a blob is evicted while references to it are taken"}, scenario::evict_beside_hold},
     {{"evict_beside_put", "a blob is evicted while a session writes it again"}, scenario::evict_beside_put},
     {{"make_room_beside_resume", "room is made while a session resumes"}, scenario::make_room_beside_resume},
+    {{"make_room_beside_hold", "room is made while references are taken"}, scenario::make_room_beside_hold},
     {{"fork_beside_put", "two sessions write different chunks behind one"}, scenario::fork_beside_put},
     {{"failed_put_beside_put", "a put fails while another session writes the same chunk"},
      scenario::failed_put_beside_put},
@@ -177,7 +178,18 @@ constexpr auto kTogether = std::to_array<Entry>({
     {{"restart_beside_put", "the owner restarts while two sessions write"}, scenario::restart_beside_put},
     {{"restart_beside_resume", "the owner restarts while two sessions resume"}, scenario::restart_beside_resume},
     {{"warm_up_beside_put", "segments are registered by two at once"}, scenario::warm_up_beside_put},
+    {{"refused_warm_up_beside_put", "a registration is rolled back while a put needs it"},
+     scenario::refused_warm_up_beside_put},
     {{"close_beside_put", "a session ends while another writes into its world"}, scenario::close_beside_put},
+    {{"pumps_beside_put", "two settle a key while a session writes it again"}, scenario::pumps_beside_put},
+    {{"pumps_of_a_stuck_plan", "two end what a stuck copy held back"}, scenario::pumps_of_a_stuck_plan},
+    {{"loss_beside_put", "two find out that the store lost a blob, and one writes it again"},
+     scenario::loss_beside_put},
+    {{"snapshot_beside_evict", "a snapshot is taken during an eviction, and a new client starts from it"},
+     scenario::snapshot_beside_evict},
+    {{"snapshot_beside_snapshot", "two snapshots are taken, and a new client starts from one"},
+     scenario::snapshot_beside_snapshot},
+    {{"puts_in_little_room", "two sessions write, and there is room for one"}, scenario::puts_in_little_room},
 });
 
 template <std::size_t kCount>

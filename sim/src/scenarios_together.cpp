@@ -90,6 +90,17 @@ void make_room_beside_resume(TraceBuilder& trace) {
   trace.make_room(kSlotsOfAChunk * kSlotAlignment);
 }
 
+void make_room_beside_hold(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  trace.trace().capacity_bytes = kSlotsOfAChunk * kSlotAlignment;
+  write_all(trace, g, numbered(1));
+  const Id reader = open(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  trace.together();
+  trace.hold(reader);
+  trace.make_room(kSlotAlignment);
+}
+
 void fork_beside_put(TraceBuilder& trace) {
   const std::uint32_t g = small(trace);
   const Id writer = open(trace, g, {"0", "1"});
@@ -174,6 +185,17 @@ void warm_up_beside_put(TraceBuilder& trace) {
   trace.generate(writer);
 }
 
+void refused_warm_up_beside_put(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  trace.trace().grant_bytes = trace.trace().segment_bytes / 2;
+  const Id writer = open(trace, g, numbered(1));
+  trace.together();
+  constexpr std::uint32_t kSecondPiece = 1;
+  trace.fault({trace.warm_up(), Call::host_register, kSecondPiece, FaultKind::before,
+               code_of(CudaErrc::memory_allocation), 0, false});
+  trace.generate(writer);
+}
+
 void close_beside_put(TraceBuilder& trace) {
   const std::uint32_t g = small(trace);
   const Id writer = open(trace, g, numbered(1));
@@ -204,6 +226,73 @@ void resume_beside_resume(TraceBuilder& trace) {
   trace.together();
   trace.resume(first);
   trace.resume(second);
+}
+
+void pumps_beside_put(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  const Id again = open(trace, g, numbered(1));
+  lose_values(trace, trace.generate(open(trace, g, numbered(1))));
+  trace.pass_time(kSettled);
+  trace.together();
+  trace.pump();
+  trace.pump();
+  trace.generate(again);
+}
+
+void pumps_of_a_stuck_plan(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  constexpr std::uint32_t kValues = 1;
+  trace.fault({trace.generate(open(trace, g, numbered(1))), Call::stream_synchronize, kValues, FaultKind::before,
+               code_of(CudaErrc::launch_failure), 0, true});
+  trace.together();
+  trace.pump();
+  trace.pump();
+}
+
+void loss_beside_put(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  const Id writer = write_all(trace, g, numbered(1));
+  const Id reader = open(trace, g, numbered(1));
+  const Id again = open(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  trace.store_evict_blob(writer, 0);
+  trace.together();
+  trace.resume(reader);
+  trace.resume(again);
+  trace.generate(again);
+}
+
+void snapshot_beside_evict(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  const Id writer = write_all(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  trace.together();
+  trace.evict(writer, 0);
+  trace.snapshot();
+  trace.restart();
+  resume_then_generate(trace, g, numbered(1), 0);
+}
+
+void snapshot_beside_snapshot(TraceBuilder& trace) {
+  trace.trace().seed = 1;  // what was not synced is lost at the restart
+  const std::uint32_t g = small(trace);
+  write_all(trace, g, numbered(1));
+  trace.together();
+  trace.snapshot();
+  trace.snapshot();
+  trace.restart();
+  resume_then_generate(trace, g, numbered(1), 0);
+}
+
+void puts_in_little_room(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  trace.trace().capacity_bytes = kSlotsOfAChunk * kSlotAlignment;
+  const Id first = open(trace, g, {"0"});
+  const Id second = open(trace, g, {"1"});
+  trace.warm_up();
+  trace.together();
+  trace.generate(first);
+  trace.generate(second);
 }
 
 }  // namespace holdfast::sim::scenario

@@ -78,7 +78,7 @@ class Monitor final : public ClaimListener {
   void declare_tensor(std::uintptr_t base, std::uint64_t bytes);
   void forget_tensor(std::uintptr_t base);
 
-  // References that the harness itself took: the nodes with these identities must stay.
+  // References that the harness itself took: the nodes with these identities are ready, and must stay.
   void hold(std::uint64_t identity);
   void unhold(std::uint64_t identity);
   // A namespace's pins hold while it has a session or an unpinned blob.

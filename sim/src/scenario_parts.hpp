@@ -17,6 +17,11 @@ using Id = TraceBuilder::Id;
 
 // Whatever was submitted has been decided, and is where it may be evicted.
 inline constexpr Nanos kSettled = kSettleBound + kSecond;
+// The puts of a chunk: the latent's comes first; the values' follows, a plan for each of their lengths.
+inline constexpr std::uint32_t kLatentPut = 0;
+inline constexpr std::uint32_t kFirstGroup = 1;
+inline constexpr std::uint32_t kSecondGroup = 2;
+inline constexpr std::uint32_t kValues = kFirstGroup;  // where they have one length
 // A value of a size class of its own.
 inline constexpr std::uint32_t kLargeBytes = 96 << 10;
 

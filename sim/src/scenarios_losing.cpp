@@ -6,9 +6,6 @@
 namespace holdfast::sim::scenario {
 namespace {
 
-// The latents are put and got first, then the values.
-constexpr std::uint32_t kValues = 1;
-
 std::uint32_t small_ring(TraceBuilder& trace) {
   one_piece(trace);
   return trace.geometry(rolling(5, 1));

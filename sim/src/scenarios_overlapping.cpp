@@ -7,10 +7,6 @@ namespace {
 
 constexpr std::int32_t kLaunch = code_of(CudaErrc::launch_failure);
 
-// The latent's batch comes first; then one for each of the values' two lengths.
-constexpr std::uint32_t kFirstGroup = 1;
-constexpr std::uint32_t kSecondGroup = 2;
-
 std::uint32_t overlapping(TraceBuilder& trace) {
   one_piece(trace);
   trace.trace().batches_in_flight = 2;

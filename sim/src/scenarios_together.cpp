@@ -21,7 +21,6 @@ Id open(TraceBuilder& trace, std::uint32_t geometry, const Actions& actions) {
 
 // The outcome of the second put, of K and V, is unknown.
 void lose_values(TraceBuilder& trace, Id generate) {
-  constexpr std::uint32_t kValues = 1;
   trace.fault({generate, Call::commit_wait, kValues, FaultKind::lost, code_of(CommitCode::timeout), 0, false});
 }
 
@@ -212,7 +211,6 @@ void failed_put_beside_put(TraceBuilder& trace) {
   const Id second = open(trace, g, numbered(1));
   trace.warm_up();
   trace.together();
-  constexpr std::uint32_t kValues = 1;
   trace.fault({trace.generate(first), Call::commit_wait, kValues, FaultKind::before,
                code_of(CommitCode::reservation_gone), 0, false});
   trace.generate(second);
@@ -241,7 +239,6 @@ void pumps_beside_put(TraceBuilder& trace) {
 
 void pumps_of_a_stuck_plan(TraceBuilder& trace) {
   const std::uint32_t g = small(trace);
-  constexpr std::uint32_t kValues = 1;
   trace.fault({trace.generate(open(trace, g, numbered(1))), Call::stream_synchronize, kValues, FaultKind::before,
                code_of(CudaErrc::launch_failure), 0, true});
   trace.together();

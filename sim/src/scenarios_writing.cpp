@@ -2,14 +2,7 @@
 #include "scenario_parts.hpp"
 
 namespace holdfast::sim::scenario {
-namespace {
-
-// The latent's put comes first; the values' follows, a plan for each of their two lengths.
-constexpr std::uint32_t kLatentPut = 0;
-constexpr std::uint32_t kFirstGroup = 1;
-constexpr std::uint32_t kSecondGroup = 2;
-
-}  // namespace
+namespace {}  // namespace
 
 // The layers of the real model and its ring: 7 frames, of which 3 are sink. Tokens and heads are scaled down.
 void abcd(TraceBuilder& trace) {

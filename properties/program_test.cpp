@@ -513,6 +513,13 @@ TEST_F(Program, AWorkloadWithinACapacityEvicts) {
   EXPECT_EQ(report_of("out").at("chunks").at("evicted"), 30);
 }
 
+TEST_F(Program, ABenchOfOneMeasurementHasItsFigures) {
+  const Ended ended = run({"bench", "sim", "--min-time", "1ms", "--repetitions", "1", "--quiet"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, ContainsRegex("values of 4 KiB a batch +[0-9.]+ [mun]?s  [0-9,]+ calls/s"));
+  EXPECT_THAT(ended.err, IsEmpty());
+}
+
 TEST_F(Program, ABenchPrintsAFigureForEachCaseAndTheirRatios) {
   const Ended ended = run({"bench", "sim", "--min-time", "1ms", "--repetitions", "2"});
   EXPECT_EQ(ended.status, 0) << ended.err;

@@ -51,7 +51,9 @@ class Medians final : public benchmark::BenchmarkReporter {
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) {
       if (run.error_occurred) told_[run.run_name.function_name].error = run.error_message;
-      if (run.run_type != Run::RT_Aggregate || run.aggregate_name != "median") continue;
+      // One measurement has no median.
+      const bool only = run.run_type == Run::RT_Iteration && run.repetitions == 1;
+      if (!only && (run.run_type != Run::RT_Aggregate || run.aggregate_name != "median")) continue;
       Told& told = told_[run.run_name.function_name];
       told.ns = run.GetAdjustedCPUTime();
       for (const auto& [name, counter] : run.counters) told.counters[name] = counter.value;

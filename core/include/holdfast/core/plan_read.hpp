@@ -206,6 +206,9 @@ class PlanRead {
     {
       // A plan of a newer owner's is seen by where it lies, and is ended before anybody else uses that owner.
       const GenerationCall call(context_.registry, segments.front().generation);
+      if (!call.live()) {
+        return of_part(make_error(Errc::stale_generation, "read_part", "the segments' generation has gone"), part);
+      }
       auto plan = transfer_all(*part.handle, keys_of(part), absorbed_);
       part.handle.reset();
       if (!plan) return of_part(std::move(plan.error()), part);

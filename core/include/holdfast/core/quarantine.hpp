@@ -51,6 +51,8 @@ class Quarantine {
 
   void add(QuarantinedPlan<Rt> plan) {
     const std::scoped_lock lock(mutex_);
+    ++size_;
+    held_bytes_ += plan.slot_bytes;
     plans_.push_back(std::move(plan));
   }
   void note(Error error) {
@@ -59,7 +61,7 @@ class Quarantine {
   }
 
   // Ends those whose copies have landed. Their keys are moved to `unblocked`; errors of waits and of ending calls, and
-  // the notes, to `errors`.
+  // the notes, to `errors`. What another is at is left to it, and counts until it has ended.
   void end_landed(Landing how, std::vector<std::string>& unblocked, std::vector<Error>& errors) {
     std::vector<QuarantinedPlan<Rt>> plans;
     {
@@ -70,11 +72,17 @@ class Quarantine {
     }
     for (QuarantinedPlan<Rt>& plan : plans) {
       if (!landed(*plan.batch, how, errors)) {
-        add(std::move(plan));
+        const std::scoped_lock lock(mutex_);
+        plans_.push_back(std::move(plan));
         continue;
       }
       if (Status ended = end_plan(runtime_, registry_, plan.plan, plan.side, plan.generation); !ended) {
         errors.push_back(std::move(ended.error()));
+      }
+      {
+        const std::scoped_lock lock(mutex_);
+        --size_;
+        held_bytes_ -= plan.slot_bytes;
       }
       unblocked.insert(unblocked.end(), std::make_move_iterator(plan.keys.begin()),
                        std::make_move_iterator(plan.keys.end()));
@@ -83,13 +91,11 @@ class Quarantine {
 
   [[nodiscard]] std::size_t size() const {
     const std::scoped_lock lock(mutex_);
-    return plans_.size();
+    return size_;
   }
   [[nodiscard]] std::uint64_t held_bytes() const {
     const std::scoped_lock lock(mutex_);
-    std::uint64_t bytes = 0;
-    for (const QuarantinedPlan<Rt>& plan : plans_) bytes += plan.slot_bytes;
-    return bytes;
+    return held_bytes_;
   }
 
  private:
@@ -105,7 +111,9 @@ class Quarantine {
   Registry& registry_;
   mutable typename Rt::SyncType::Mutex mutex_;
   // Guarded by mutex_:
-  std::vector<QuarantinedPlan<Rt>> plans_;
+  std::vector<QuarantinedPlan<Rt>> plans_;  // that nobody is at
+  std::size_t size_ = 0;                    // of those, and of those that somebody is at
+  std::uint64_t held_bytes_ = 0;            // theirs
   std::vector<Error> notes_;
 };
 

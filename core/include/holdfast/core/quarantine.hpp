@@ -49,11 +49,12 @@ class Quarantine {
 
   Quarantine(Rt& runtime, Registry& registry) : runtime_(runtime), registry_(registry), mutex_(runtime.sync) {}
 
-  void add(QuarantinedPlan<Rt> plan) {
+  // Plans that share a batch are added, and looked at, together: a batch is used from one thread at a time.
+  void add(std::vector<QuarantinedPlan<Rt>> plans) {
     const std::scoped_lock lock(mutex_);
-    ++size_;
-    held_bytes_ += plan.slot_bytes;
-    plans_.push_back(std::move(plan));
+    size_ += plans.size();
+    for (const QuarantinedPlan<Rt>& plan : plans) held_bytes_ += plan.slot_bytes;
+    put_back(std::move(plans));
   }
   void note(Error error) {
     const std::scoped_lock lock(mutex_);
@@ -70,10 +71,10 @@ class Quarantine {
       errors.insert(errors.end(), std::make_move_iterator(notes_.begin()), std::make_move_iterator(notes_.end()));
       notes_.clear();
     }
+    std::vector<QuarantinedPlan<Rt>> stuck;
     for (QuarantinedPlan<Rt>& plan : plans) {
       if (!landed(*plan.batch, how, errors)) {
-        const std::scoped_lock lock(mutex_);
-        plans_.push_back(std::move(plan));
+        stuck.push_back(std::move(plan));
         continue;
       }
       if (Status ended = end_plan(runtime_, registry_, plan.plan, plan.side, plan.generation); !ended) {
@@ -87,6 +88,9 @@ class Quarantine {
       unblocked.insert(unblocked.end(), std::make_move_iterator(plan.keys.begin()),
                        std::make_move_iterator(plan.keys.end()));
     }
+    if (stuck.empty()) return;
+    const std::scoped_lock lock(mutex_);
+    put_back(std::move(stuck));
   }
 
   [[nodiscard]] std::size_t size() const {
@@ -99,6 +103,11 @@ class Quarantine {
   }
 
  private:
+  // The lock is held.
+  void put_back(std::vector<QuarantinedPlan<Rt>> plans) {
+    plans_.insert(plans_.end(), std::make_move_iterator(plans.begin()), std::make_move_iterator(plans.end()));
+  }
+
   static bool landed(BatchInFlight<Rt>& batch, Landing how, std::vector<Error>& errors) {
     if (how == Landing::torn_down) batch.torn_down();
     Status waited = how == Landing::poll ? batch.poll() : batch.wait();

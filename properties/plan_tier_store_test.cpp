@@ -274,6 +274,15 @@ TEST_F(PlanTierStoreTest, APlanThatCannotBeWaitedForIsQuarantinedUntilAWaitSucce
   EXPECT_TRUE(put({"a"}, {tensor(512)}).has_value());
 }
 
+TEST_F(PlanTierStoreTest, PlansOfOneBatchAreInQuarantineTogetherWhenTheirPutIsDoneWithIt) {
+  EXPECT_CALL(cuda, stream_synchronize).Times(testing::AtLeast(3)).WillRepeatedly([&](StreamRef) -> Status {
+    EXPECT_EQ(store.quarantined(), 0U) << "a pump of another session would use the batch as well";
+    return cuda_error(CudaErrc::launch_failure, "stream_synchronize");
+  });
+  ASSERT_FALSE(put({"a", "b"}, {tensor(512), tensor(1024)}).has_value());
+  EXPECT_EQ(store.quarantined(), 2U);
+}
+
 TEST_F(PlanTierStoreTest, APlanCountsAsHeldWhileAPumpWaitsForItAndEndsIt) {
   EXPECT_CALL(cuda, stream_synchronize)
       .Times(3)

@@ -71,6 +71,15 @@ class PlanContext {
     quarantine.add(std::move(plans));
   }
 
+  // What `end` answers; the plans that it adds to its list are quarantined.
+  template <class End>
+  Status quarantining(End&& end) {
+    std::vector<QuarantinedPlan<Rt>> stuck;
+    Status ended = end(stuck);
+    quarantine_plans(std::move(stuck));
+    return ended;
+  }
+
   // Errors are moved to `errors`; what they belong to stays queued.
   void end_quarantined(Landing how, std::vector<Error>& errors) {
     std::vector<std::string> unblocked;

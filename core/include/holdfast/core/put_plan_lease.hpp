@@ -78,11 +78,7 @@ class PutPlanLease {
   // Ends the plan, also when the call fails. Waits first; Quarantined when that fails.
   [[nodiscard]] Status abort() {
     check(context_ != nullptr, "abort of an ended plan");
-    PlanContext<Rt>& context = *context_;
-    std::vector<QuarantinedPlan<Rt>> stuck;
-    Status ended = abort(stuck);
-    context.quarantine_plans(std::move(stuck));
-    return ended;
+    return context_->quarantining([this](std::vector<QuarantinedPlan<Rt>>& stuck) { return abort(stuck); });
   }
   // As above, but what would be quarantined is added to `stuck`: the caller, who may use the batch still, does that.
   [[nodiscard]] Status abort(std::vector<QuarantinedPlan<Rt>>& stuck) {

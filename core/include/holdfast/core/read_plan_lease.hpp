@@ -49,11 +49,7 @@ class ReadPlanLease {
   // Ends the plan, also when the call fails. Waits first; Quarantined when that fails.
   [[nodiscard]] Status release() {
     check(context_ != nullptr, "release of an ended plan");
-    PlanContext<Rt>& context = *context_;
-    std::vector<QuarantinedPlan<Rt>> stuck;
-    Status ended = release(stuck);
-    context.quarantine_plans(std::move(stuck));
-    return ended;
+    return context_->quarantining([this](std::vector<QuarantinedPlan<Rt>>& stuck) { return release(stuck); });
   }
   // As above, but what would be quarantined is added to `stuck`: the caller, who may use the batch still, does that.
   [[nodiscard]] Status release(std::vector<QuarantinedPlan<Rt>>& stuck) {

@@ -146,11 +146,16 @@ struct TraceLimits {
   std::uint32_t depth_max = 16;
   std::uint32_t steps_max = 1'000'000;
   std::uint32_t faults_max = 1'000'000;
-  std::uint32_t sessions_max = 100'000;
+  std::uint32_t sessions_max = 30'000;
   std::uint32_t actions_max = 4096;  // per session
   std::uint64_t segment_bytes_max = 16ULL << 30;
   std::uint64_t ring_bytes_max = 1ULL << 30;  // per session, all layers
   std::uint32_t batches_in_flight_max = 64;
+  // Where steps run side by side: of the trace, of one round, and threads of control (see lane_of). Each step of a
+  // round has a stack, each lane a clock of all lanes.
+  std::uint32_t side_by_side_steps_max = 20'000;
+  std::uint32_t round_steps_max = 256;
+  std::uint32_t lanes_max = 4096;
 };
 
 // Both cannot happen at one call. Events (late, gone, evict, time, death) may come on top of a fate.
@@ -161,5 +166,7 @@ std::string write_trace(const Trace& trace);
 Result<Trace> read_trace(std::string_view text, std::string_view file, const TraceLimits& limits = {});
 // What read_trace checks beyond syntax: unique ids, known references, sane geometry, legal faults, bounds.
 Status validate_trace(const Trace& trace, const TraceLimits& limits = {});
+// Whether a valid trace's steps can also run side by side. Those of a trace with switches can.
+Status validate_side_by_side(const Trace& trace, const TraceLimits& limits = {});
 
 }  // namespace holdfast::sim

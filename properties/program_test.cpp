@@ -520,6 +520,15 @@ TEST_F(Program, ABenchOfOneMeasurementHasItsFigures) {
   EXPECT_THAT(ended.err, IsEmpty());
 }
 
+TEST_F(Program, ABenchOfTheStoreTellsTheCoresOwnWork) {
+  const Ended ended = run({"bench", "store", "shrink", "workload", "--min-time", "1ms", "--repetitions", "1"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, ContainsRegex("by the core +[0-9.]+ [mun]?s  [0-9.,]+ ns a value"));
+  EXPECT_THAT(ended.out, ContainsRegex("the core's own work is [0-9]+ ns"));
+  EXPECT_THAT(ended.out, ContainsRegex("to its smallest +[0-9.]+ m?s  [0-9.]+ steps left"));
+  EXPECT_THAT(ended.out, ContainsRegex("1,000 requests .* [0-9,]+ blocks/s"));
+}
+
 TEST_F(Program, ABenchPrintsAFigureForEachCaseAndTheirRatios) {
   const Ended ended = run({"bench", "sim", "--min-time", "1ms", "--repetitions", "2"});
   EXPECT_EQ(ended.status, 0) << ended.err;

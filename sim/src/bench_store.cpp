@@ -133,13 +133,13 @@ void by_hand(State& state) {
   count(state);
 }
 
-constexpr auto kCases = std::to_array<BenchCase>({
+constexpr auto kStoreCases = std::to_array<BenchCase>({
     {"store", kCoreCase, through_the_core},
     {"store", kByHandCase, by_hand},
 });
 
 }  // namespace
 
-std::span<const BenchCase> store_bench_cases() { return kCases; }
+std::span<const BenchCase> store_bench_cases() { return kStoreCases; }
 
 }  // namespace holdfast::sim

@@ -7,6 +7,7 @@
 
 #include "bench_cases.hpp"
 #include "command_line.hpp"
+#include "holdfast/sim/device_bench.hpp"
 #include "holdfast/sim/text.hpp"
 
 namespace holdfast::sim {
@@ -15,6 +16,7 @@ namespace {
 using Kind = OptionSpec::Kind;
 
 constexpr std::uint64_t kRepetitionsMax = 1'000;
+constexpr std::string_view kCopyGroup = "copy";
 
 CommandSpec spec() {
   CommandSpec spec;
@@ -25,7 +27,8 @@ CommandSpec spec() {
       "Runs each case several times, one case after the other and then from the beginning, and prints medians. Groups "
       "are 'sim' (runtime calls simulated and checked in a second, and what the parts of a seed cost), 'growth' "
       "(what a step costs in a large forest), 'shrink', 'workload' and 'store' (the core's own work, value by value); "
-      "without one, all. Times are of the processor, on one core.";
+      "without one, all of these. Times are of the processor, on one core. 'copy' moves values of many sizes between "
+      "host and device, and through the whole store, against one big copy; it needs a device.";
   spec.operand = "GROUP";
   spec.many_operands = true;
   spec.options = {
@@ -109,6 +112,26 @@ void print_ratios(const std::map<std::string, Medians::Told>& told) {
   }
 }
 
+Result<ExitStatus> bench_device(const Arguments& arguments, std::uint32_t repetitions) {
+  if (arguments.operands().size() > 1)
+    return refusal("holdfast bench", "'copy' is a run of its own: give it no other group");
+  if (arguments.has("min-time"))
+    return refusal("--min-time", "means nothing to 'copy', which moves a fixed number of bytes");
+  DeviceBenchOptions options;
+  options.repetitions = repetitions;
+  if (!arguments.has("quiet")) {
+    options.progress = [](const std::string& done) { fmt::print(stderr, "measured: {}\n", done); };
+  }
+  const Result<std::string> tables = bench_copies(options);
+  if (!tables && is_cuda(tables.error(), CudaErrc::no_device)) {
+    fmt::print(stderr, "holdfast: skipped: {}\n", to_string(tables.error()));
+    return ExitStatus::skipped;
+  }
+  if (!tables) return tables.error();
+  fmt::print("{}", *tables);
+  return ExitStatus::held;
+}
+
 Result<ExitStatus> bench_main(const Arguments& arguments) {
   std::uint64_t repetitions = 5;
   Nanos min_time_ns = kSecond / 2;
@@ -122,11 +145,15 @@ Result<ExitStatus> bench_main(const Arguments& arguments) {
     if (!value) return value.error();
     min_time_ns = *value;
   }
+  if (std::ranges::find(arguments.operands(), kCopyGroup) != arguments.operands().end()) {
+    return bench_device(arguments, static_cast<std::uint32_t>(repetitions));
+  }
   std::vector<std::string> groups;
   const std::vector<BenchCase> cases = bench_cases();
   for (const BenchCase& each : cases) {
     if (std::ranges::find(groups, each.group) == groups.end()) groups.emplace_back(each.group);
   }
+  groups.emplace_back(kCopyGroup);
   for (const std::string& group : arguments.operands()) {
     if (std::ranges::find(groups, group) == groups.end()) {
       return refusal("holdfast bench", fmt::format("there is no group '{}'{}; there are: {}", printable(group),

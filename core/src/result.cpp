@@ -214,6 +214,10 @@ std::string_view to_string(Errc code) {
       return "out_of_room";
     case Errc::quarantined:
       return "quarantined";
+    case Errc::timed_out:
+      return "timed_out";
+    case Errc::cancelled:
+      return "cancelled";
   }
   return {};
 }

@@ -21,6 +21,7 @@
 #include "holdfast/core/copy_batch.hpp"
 #include "holdfast/core/guarded.hpp"
 #include "holdfast/core/tier_store.hpp"
+#include "holdfast/core/warm_up.hpp"
 
 namespace holdfast {
 
@@ -41,9 +42,21 @@ class OwnedSnapshots {
         turn_(runtime.sync),
         book_(runtime.sync) {}
 
-  Status warm_up(Absorbed& absorbed) {
+  // Touches and registers the staging memory now, so that the first put need not: see warm_up.hpp. It is registered as
+  // one piece, and no owner is asked.
+  Result<WarmUpReport> warm_up(Absorbed& absorbed, const WarmUpOptions& options = {}) {
     const std::scoped_lock turn(turn_);
-    return ready_staging(absorbed);
+    WarmUpRun<typename Rt::ClockType, typename Rt::SyncType> run(runtime_.clock, runtime_.sync, options);
+    const bool fresh = !registered_;
+    Segment staging;
+    staging.write_ptr = staging.read_ptr = staging_.base;
+    staging.len = staging_.bytes;
+    if (fresh && !(run.goes_on() && run.before_all({&staging, 1}) && run.before_piece())) {
+      return make_error(Errc::cancelled, "warm_up", "the caller asked to stop; the staging memory is not registered");
+    }
+    if (Status ready = ready_staging(absorbed); !ready) return std::move(ready.error());
+    if (fresh) run.done(staging.len);
+    return run.finish();
   }
 
   Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,

@@ -45,6 +45,8 @@ enum class Errc : std::int32_t {
   file_failed,           // a file operation failed
   out_of_room,           // nothing can be evicted to make room
   quarantined,           // memory that cannot be let go yet
+  timed_out,             // not done within the time that the caller gave it
+  cancelled,             // the caller asked to stop
 };
 std::string_view to_string(Errc code);
 

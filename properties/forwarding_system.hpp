@@ -33,6 +33,9 @@ class ForwardingSystem : public SystemUnderTest {
   Status shut_down() override { return inner_->shut_down(); }
   [[nodiscard]] Inspection inspect() const override { return inner_->inspect(); }
 
+ protected:
+  [[nodiscard]] SystemUnderTest& inner() { return *inner_; }
+
  private:
   std::unique_ptr<SystemUnderTest> inner_;
 };

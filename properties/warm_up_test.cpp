@@ -11,7 +11,9 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -92,7 +94,7 @@ class ThreadExecutor final : public TaskExecutor {
 
 class WarmUpTest : public CoreTest {
  protected:
-  WarmUpTest() : CoreTest({.segment_bytes = kSegmentBytes, .grant_bytes = kTestGrantBytes}) {
+  WarmUpTest() : CoreTest(fakes::OwnerOptions{.segment_bytes = kSegmentBytes, .grant_bytes = kTestGrantBytes}) {
     options.touch_part_bytes = kTestGrantBytes;
     options.touch = [this](const HostRange& range) { touched.push_back(range); };
     options.go_on = [this](const WarmUpProgress& progress) {
@@ -101,12 +103,13 @@ class WarmUpTest : public CoreTest {
     };
   }
   Result<WarmUpReport> warm_up() { return store.warm_up(absorbed, options); }
-  // The nth (from 0) call to register fails once, and so does each later one when `all_later`.
+  // The nth (from 0) call to register fails.
   void refuse_registration(std::uint32_t nth, CudaErrc with = CudaErrc::memory_allocation) {
-    EXPECT_CALL(cuda, host_register).WillRepeatedly(Invoke([=, this, seen = 0U](auto at, auto bytes, auto how) mutable {
-      if (seen++ == nth) return Status(cuda_error(with, "host_register"));
+    auto seen = std::make_shared<std::uint32_t>(0);
+    EXPECT_CALL(cuda, host_register).WillRepeatedly([=, this](std::uintptr_t at, std::uint64_t bytes, HostAccess how) {
+      if ((*seen)++ == nth) return Status(cuda_error(with, "host_register"));
       return device.host_register(at, bytes, how);
-    }));
+    });
   }
   void allow_registrations() {
     testing::Mock::VerifyAndClearExpectations(&cuda);
@@ -428,58 +431,84 @@ TEST(PageTouch, ReadingPagesChangesNone) {
 
 // Sizes that no test machine has: nothing is touched and nothing is mapped.
 
-struct Piece {
-  std::uintptr_t base;
-  std::uint64_t bytes;
+class Huge {
+ public:
+  // Warms a mapping of this size up, by pieces of so many grants; what is registered and touched is kept.
+  void warm_up(std::uint64_t bytes, std::uint64_t grants_in_piece, bool one_mapping) {
+    segment.write_ptr = std::uintptr_t{1} << 42U;
+    segment.read_ptr = one_mapping ? segment.write_ptr : std::uintptr_t{1} << 44U;
+    segment.len = bytes;
+    segment.generation = 1;
+    ON_CALL(cuda, host_register).WillByDefault([&](std::uintptr_t at, std::uint64_t length, HostAccess) {
+      if (length >= kRegistrationBytesLimit) return Status(cuda_error(CudaErrc::memory_allocation, "host_register"));
+      pieces.push_back({at, length});
+      return Status();
+    });
+    SegmentRegistry<fakes::MockCuda, StdSync> registry(cuda, sync, {.piece_bytes = grants_in_piece * kGrantBytes});
+    WarmUpOptions options;
+    options.touch_part_bytes = 64 * kGrantBytes;
+    options.touch = [&](const HostRange& range) { touched_bytes += range.bytes; };
+    WarmUpRun<fakes::VirtualClock, StdSync> run(clock, sync, options);
+    ready = registry.ensure(registry.begin_look(), {&segment, 1}, absorbed, &run);
+    registered_bytes = run.finish().progress.registered_bytes;
+  }
+  // Why the pieces are not one mapping after the other, cut where grants end and below the limit; empty when they are.
+  std::string wrong() const {
+    if (!ready) return to_string(ready.error());
+    if (!absorbed.empty()) return to_string(absorbed.front());
+    if (touched_bytes != segment.len) return "touched otherwise";
+    const std::uint64_t mappings = segment.read_ptr == segment.write_ptr ? 1 : 2;
+    if (registered_bytes != mappings * segment.len) return "told otherwise";
+    std::uintptr_t begin = segment.write_ptr;
+    std::uintptr_t at = begin;
+    for (const HostRange& piece : pieces) {
+      if (at == segment.write_ptr + segment.len) at = begin = segment.read_ptr;
+      if (piece.base != at) return "a gap, or an overlap";
+      if (piece.bytes == 0 || piece.bytes >= kRegistrationBytesLimit) return "a piece that the device refuses";
+      at += piece.bytes;
+      if ((at - begin) % kGrantBytes != 0 && at != begin + segment.len) return "a piece that ends within a grant";
+    }
+    return at == begin + segment.len && begin == segment.read_ptr ? "" : "not to its end";
+  }
+
+  Segment segment;
+  std::vector<HostRange> pieces;
+  std::uint64_t touched_bytes = 0;
+  std::uint64_t registered_bytes = 0;
+  NiceMock<fakes::MockCuda> cuda;
+  StdSync sync;
+  fakes::VirtualClock clock;
+  std::vector<Error> absorbed;
+  Status ready;
 };
 
 RC_GTEST_PROP(WarmUpPieces, EndOnGrantsAndStayBelowTheLimitForAnySize, ()) {
-  constexpr std::uint64_t kTiB = 1ULL << 40;
-  const auto grants_in_piece = *rc::gen::inRange<std::uint64_t>(1, kRegistrationBytesLimit / kGrantBytes);
-  const auto pages =
-      *rc::gen::suchThat(rc::gen::inRange<std::uint64_t>(1, 4 * kTiB / kPageBytes + 1), [&](std::uint64_t n) {
-        // Bounded work: few pieces of large ones, many of small ones.
-        return n * kPageBytes / (grants_in_piece * kGrantBytes) <= 10'000;
-      });
-  const bool one_mapping = *rc::gen::arbitrary<bool>();
-  Segment segment;
-  segment.write_ptr = std::uintptr_t{1} << 42U;
-  segment.read_ptr = one_mapping ? segment.write_ptr : std::uintptr_t{1} << 43U;
-  segment.len = pages * kPageBytes;
-  segment.generation = 1;
+  constexpr std::uint64_t kPagesMax = (4ULL << 40) / kPageBytes;
+  Huge huge;
+  const auto grants = *rc::gen::resize(1000, rc::gen::inRange<std::uint64_t>(1, kRegistrationBytesLimit / kGrantBytes));
+  const auto pages = *rc::gen::resize(1000, rc::gen::inRange<std::uint64_t>(1, kPagesMax + 1));
+  huge.warm_up(pages * kPageBytes, grants, *rc::gen::arbitrary<bool>());
+  RC_ASSERT(huge.wrong() == "");
+}
 
-  std::vector<Piece> pieces;
-  NiceMock<fakes::MockCuda> cuda;
-  ON_CALL(cuda, host_register).WillByDefault([&](std::uintptr_t at, std::uint64_t bytes, HostAccess) {
-    if (bytes >= kRegistrationBytesLimit) return Status(cuda_error(CudaErrc::memory_allocation, "host_register"));
-    pieces.push_back({at, bytes});
-    return Status();
-  });
-  StdSync sync;
-  fakes::VirtualClock clock;
-  SegmentRegistry<fakes::MockCuda, StdSync> registry(cuda, sync, {.piece_bytes = grants_in_piece * kGrantBytes});
-  WarmUpOptions options;
-  std::uint64_t touched_bytes = 0;
-  options.touch_part_bytes = 64 * kGrantBytes;
-  options.touch = [&](const HostRange& range) { touched_bytes += range.bytes; };
-  WarmUpRun<fakes::VirtualClock, StdSync> run(clock, sync, options);
-  std::vector<Error> absorbed;
-  RC_ASSERT(registry.ensure(registry.begin_look(), {&segment, 1}, absorbed, &run).has_value());
-  RC_ASSERT(absorbed.empty());
-  RC_ASSERT(touched_bytes == segment.len);
-  RC_ASSERT(run.finish().progress.registered_bytes == (one_mapping ? 1 : 2) * segment.len);
-
-  std::uintptr_t at = segment.write_ptr;
-  std::uintptr_t begin = segment.write_ptr;
-  for (const Piece& piece : pieces) {
-    if (at == segment.write_ptr + segment.len && !one_mapping) at = begin = segment.read_ptr;
-    RC_ASSERT(piece.base == at);
-    RC_ASSERT(piece.bytes > 0);
-    RC_ASSERT(piece.bytes < kRegistrationBytesLimit);
-    at += piece.bytes;
-    RC_ASSERT((at - begin) % kGrantBytes == 0 || at == begin + segment.len);
+TEST(WarmUpPieces, DoSoAtTheEdges) {
+  constexpr std::uint64_t kGrantsMax = kRegistrationBytesLimit / kGrantBytes - 1;
+  for (const std::uint64_t bytes :
+       {std::uint64_t{1}, kPageBytes, kGrantBytes - 1, kGrantBytes, kGrantBytes + 1, kRegistrationBytesLimit - 1,
+        kRegistrationBytesLimit, kRegistrationBytesLimit + 1, 4ULL << 40, (4ULL << 40) - 1}) {
+    for (const std::uint64_t grants : {std::uint64_t{8}, std::uint64_t{1000}, kGrantsMax}) {
+      Huge huge;
+      huge.warm_up(bytes, grants, false);
+      EXPECT_EQ(huge.wrong(), "") << bytes << " bytes by " << grants << " grants";
+    }
   }
-  RC_ASSERT(at == (one_mapping ? segment.write_ptr : segment.read_ptr) + segment.len);
+}
+
+TEST(WarmUpPieces, OfTheDefaultSizeAreOneGrantEach) {
+  Huge huge;
+  huge.warm_up(1ULL << 40, RegistryOptions{}.piece_bytes / kGrantBytes, true);
+  EXPECT_EQ(huge.wrong(), "");
+  EXPECT_EQ(huge.pieces.size(), (1ULL << 40) / kGrantBytes);
 }
 
 TEST(WarmUpPieces, ThatTheDeviceRefusesAreRefusedAtOnce) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core_fixture.hpp"
+#include "locked_backends.hpp"
 
 namespace holdfast {
 namespace {
@@ -417,6 +418,46 @@ TEST_F(WarmUpTest, CancelledWhileOthersTouchItReturnsWhenTheyHaveStopped) {
   EXPECT_TRUE(device.registrations().empty());
 }
 
+// Threads
+
+TEST(WarmUpThreads, ManyAtOnceMakeASegmentReadyOnceWhileOthersPut) {
+  LockedWorld world({.segment_bytes = kSegmentBytes, .grant_bytes = kTestGrantBytes});
+  LockedFluxon fluxon(world);
+  LockedCuda cuda(world);
+  LockedClock clock(world);
+  StdSync sync;
+  using Locked = RuntimeOf<FluxonBackend, CudaBackend, LockedClock, StdSync>;
+  Locked runtime{fluxon, cuda, clock, sync};
+  PlanOptions plan;
+  plan.registry.piece_bytes = kTestGrantBytes;
+  PlanTierStore<Locked> store(runtime, plan);
+  ThreadExecutor executor;
+  WarmUpOptions options;
+  options.executor = &executor;
+  options.touch_part_bytes = kPageBytes;
+  options.segments_wait_max_ns = kMinute;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      Absorbed absorbed;
+      EXPECT_TRUE(store.warm_up(absorbed, options).has_value());
+    });
+  }
+  threads.emplace_back([&] {
+    const StreamRef stream = world.with([&] { return *world.device.create_stream(); });
+    for (const std::string_view key : {"a", "b", "c"}) {
+      const DeviceTensor value{world.with([&] { return *world.device.allocate(512); }), 512, 0, true};
+      Absorbed absorbed;
+      EXPECT_TRUE(store.put({&key, 1}, {&value, 1}, {.stream = stream}, absorbed).has_value());
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  executor.join();
+  EXPECT_EQ(world.device.registrations().size(), kPieces);
+  EXPECT_TRUE(store.shut_down().has_value());
+  EXPECT_TRUE(world.device.registrations().empty());
+}
+
 // Pages
 
 TEST(PageTouch, ReadingPagesChangesNone) {
@@ -459,6 +500,9 @@ class Huge {
     if (touched_bytes != segment.len) return "touched otherwise";
     const std::uint64_t mappings = segment.read_ptr == segment.write_ptr ? 1 : 2;
     if (registered_bytes != mappings * segment.len) return "told otherwise";
+    std::uint64_t all = 0;
+    for (const HostRange& piece : pieces) all += piece.bytes;
+    if (all != registered_bytes) return "more or less than told";
     std::uintptr_t begin = segment.write_ptr;
     std::uintptr_t at = begin;
     for (const HostRange& piece : pieces) {

@@ -46,8 +46,9 @@ struct WarmUpOptions {
   TaskExecutor* executor = nullptr;
   std::size_t touchers_max = 16;               // tasks that touch at the same time, beside the caller
   std::uint64_t touch_part_bytes = 64U << 20;  // what a task touches at a time
-  // How the pages are made to be there: reading them is right for any memory. Whoever knows more of the mapping may
-  // give something quicker. Called on the executor's threads too.
+  // How the pages are made to be there: reading them is right for any memory that is mapped, and what the owner answers
+  // is believed to be. Whoever knows more of the mapping may give something quicker. Called on the executor's threads
+  // too.
   TouchPages touch = read_pages;
   // Told how far it is, on the caller's thread: between waits, parts and pieces. False: Cancelled, with nothing
   // registered that was not before. A call of the runtime that has begun is not interrupted. It calls nothing of the

@@ -118,7 +118,7 @@ class WarmUpTest : public CoreTest {
   }
   Result<PutReceipt> put(std::string_view key) {
     const DeviceTensor value = tensor(512);
-    return store.put({&key, 1}, {&value, 1}, {.stream = stream}, absorbed);
+    return store.put({&key, 1}, {&value, 1}, stream, absorbed);
   }
 
   PlanTierStore<TestRuntime> store{runtime, plan_options()};
@@ -448,7 +448,7 @@ TEST(WarmUpThreads, ManyAtOnceMakeASegmentReadyOnceWhileOthersPut) {
     for (const std::string_view key : {"a", "b", "c"}) {
       const DeviceTensor value{world.with([&] { return *world.device.allocate(512); }), 512, 0, true};
       Absorbed absorbed;
-      EXPECT_TRUE(store.put({&key, 1}, {&value, 1}, {.stream = stream}, absorbed).has_value());
+      EXPECT_TRUE(store.put({&key, 1}, {&value, 1}, stream, absorbed).has_value());
     }
   });
   for (std::thread& thread : threads) thread.join();

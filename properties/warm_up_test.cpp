@@ -537,9 +537,9 @@ RC_GTEST_PROP(WarmUpPieces, EndOnGrantsAndStayBelowTheLimitForAnySize, ()) {
 
 TEST(WarmUpPieces, DoSoAtTheEdges) {
   constexpr std::uint64_t kGrantsMax = kRegistrationBytesLimit / kGrantBytes - 1;
-  for (const std::uint64_t bytes :
-       std::initializer_list<std::uint64_t>{1, kPageBytes, kGrantBytes - 1, kGrantBytes, kGrantBytes + 1, kRegistrationBytesLimit - 1,
-        kRegistrationBytesLimit, kRegistrationBytesLimit + 1, 4ULL << 40, (4ULL << 40) - 1}) {
+  for (const std::uint64_t bytes : std::initializer_list<std::uint64_t>{
+           1, kPageBytes, kGrantBytes - 1, kGrantBytes, kGrantBytes + 1, kRegistrationBytesLimit - 1,
+           kRegistrationBytesLimit, kRegistrationBytesLimit + 1, 4ULL << 40, (4ULL << 40) - 1}) {
     for (const std::uint64_t grants : {std::uint64_t{8}, std::uint64_t{1000}, kGrantsMax}) {
       Huge huge;
       huge.warm_up(bytes, grants, false);

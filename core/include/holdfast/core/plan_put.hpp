@@ -51,6 +51,7 @@ class PlanPut {
     PutAttempt attempt = try_put();
     std::vector<Error>& aside = attempt.end == PutEnd::failed ? attempt.error.suppressed : absorbed_;
     for (const Batch& batch : batches_) batch.in_flight->move_absorbed_to(aside);
+    context_.quarantine_plans(std::move(stuck_));
     return attempt;
   }
 
@@ -280,7 +281,7 @@ class PlanPut {
       if (Status waited = wait_for(batch); !waited) failures.push_back(std::move(waited.error()));
     }
     for (; ended_plans_ < plans_.size(); ++ended_plans_) {
-      if (Status aborted = plans_[ended_plans_].abort(); !aborted) failures.push_back(std::move(aborted.error()));
+      if (Status aborted = plans_[ended_plans_].abort(stuck_); !aborted) failures.push_back(std::move(aborted.error()));
     }
   }
 
@@ -321,10 +322,11 @@ class PlanPut {
   CopyStream stream_;
   Absorbed& absorbed_;
   std::vector<PutGroup> groups_;
-  std::vector<PutPlanLease<Rt>> plans_;  // one per group, as far as started
-  std::size_t ended_plans_ = 0;          // the first so many have ended
-  std::vector<Batch> batches_;           // as far as begun
-  std::vector<HostRange> written_;       // by their copies
+  std::vector<PutPlanLease<Rt>> plans_;     // one per group, as far as started
+  std::size_t ended_plans_ = 0;             // the first so many have ended
+  std::vector<QuarantinedPlan<Rt>> stuck_;  // of those, what goes to the quarantine when nobody waits here any more
+  std::vector<Batch> batches_;              // as far as begun
+  std::vector<HostRange> written_;          // by their copies
   std::vector<std::uintptr_t> addresses_;
   std::vector<std::int32_t> codes_;
   Nanos committed_ns_ = 0;

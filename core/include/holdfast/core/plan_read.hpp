@@ -103,6 +103,7 @@ class PlanRead {
     for (Part& part : parts_) {
       if (part.in_flight != nullptr) part.in_flight->move_absorbed_to(failures);
     }
+    context_.quarantine_plans(std::move(stuck_));
     if (there && *there) {
       move_to(absorbed_, failures);
       return {ReadVerdict::restored, true, {}};
@@ -206,6 +207,9 @@ class PlanRead {
     {
       // A plan of a newer owner's is seen by where it lies, and is ended before anybody else uses that owner.
       const GenerationCall call(context_.registry, segments.front().generation);
+      if (!call.live()) {
+        return of_part(make_error(Errc::stale_generation, "read_part", "the segments' generation has gone"), part);
+      }
       auto plan = transfer_all(*part.handle, keys_of(part), absorbed_);
       part.handle.reset();
       if (!plan) return of_part(std::move(plan.error()), part);
@@ -282,7 +286,7 @@ class PlanRead {
     }
     Status ended;
     if (part.handle) ended = part.handle->cancel();
-    if (part.plan) ended = part.plan->release();
+    if (part.plan) ended = part.plan->release(stuck_);
     part.handle.reset();
     part.plan.reset();
     if (!ended) failures.push_back(std::move(ended.error()));
@@ -298,6 +302,7 @@ class PlanRead {
   const ReadRequest& request_;
   CopyStream stream_;
   Absorbed& absorbed_;
+  std::vector<QuarantinedPlan<Rt>> stuck_;  // goes to the quarantine when nobody waits here any more
   std::vector<Part> parts_;
   std::vector<HostRange> written_;  // by their copies
   bool touched_ = false;

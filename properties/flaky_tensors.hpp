@@ -20,7 +20,7 @@ class FlakyTensors {
     return tensors_.put_tensor(key, std::move(bytes));
   }
   Result<std::vector<std::byte>> get_tensor(std::string_view key) { return tensors_.get_tensor(key); }
-  bool has_tensor(std::string_view key) { return tensors_.has_tensor(key); }
+  Result<bool> has_tensor(std::string_view key) { return tensors_.has_tensor(key); }
   Status remove_tensor(std::string_view key) {
     if (failing_removals > 0) {
       --failing_removals;

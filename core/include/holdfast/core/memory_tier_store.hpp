@@ -32,11 +32,10 @@ class MemoryTierStore {
     if (at == values_.end()) return fluxon_error(FluxonErrc::key_not_found, "get_tensor", std::string(key));
     return at->second;
   }
-  bool has_tensor(std::string_view key) {
+  Result<bool> has_tensor(std::string_view key) {
     const std::scoped_lock lock(mutex_);
     return values_.find(key) != values_.end();
   }
-  // Removing what is not there is a success.
   Status remove_tensor(std::string_view key) {
     const std::scoped_lock lock(mutex_);
     if (const auto at = values_.find(key); at != values_.end()) values_.erase(at);

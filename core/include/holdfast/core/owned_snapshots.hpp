@@ -20,6 +20,7 @@
 #include "holdfast/core/batch_in_flight.hpp"
 #include "holdfast/core/copy_batch.hpp"
 #include "holdfast/core/guarded.hpp"
+#include "holdfast/core/tensor_file.hpp"
 #include "holdfast/core/tier_store.hpp"
 
 namespace holdfast {
@@ -86,7 +87,7 @@ class OwnedSnapshots {
     std::vector<std::vector<std::byte>> values;
     for (std::size_t i = 0; i < request.keys.size(); ++i) {
       Result<std::vector<std::byte>> value = store_.get_tensor(request.keys[i]);
-      if (!value && is_fluxon(value.error(), FluxonErrc::key_not_found)) {
+      if (!value && (is_fluxon(value.error(), FluxonErrc::key_not_found) || is_damaged_file(value.error()))) {
         return {ReadVerdict::incomplete, false,
                 make_error(Errc::incomplete, "restore", "a key is not in the store", std::move(value.error()))};
       }
@@ -107,7 +108,10 @@ class OwnedSnapshots {
   }
 
   Result<bool> probe(Keys keys, Absorbed& /*absorbed*/) {
-    return std::all_of(keys.begin(), keys.end(), [&](std::string_view key) { return store_.has_tensor(key); });
+    for (const std::string_view key : keys) {
+      if (Result<bool> present = store_.has_tensor(key); !present || !*present) return present;
+    }
+    return true;
   }
 
   RemoveOutcome remove(const RemoveRequest& request, Absorbed& /*absorbed*/) {

@@ -90,10 +90,13 @@ concept PathTierStore = requires(S& store, Keys keys, std::span<const DeviceTens
 // A store of whole tensors in ordinary memory: its caller takes owned snapshots and gives them away.
 template <class S>
 concept TensorTierStore = requires(S& store, std::string_view key, std::vector<std::byte> bytes) {
+  // Replaces what is there. After a failure the old value, the new one or none may be.
   { store.put_tensor(key, std::move(bytes)) } -> std::same_as<Status>;
-  // KeyNotFound 4000 when there is none.
+  // KeyNotFound 4000 when there is none; a damaged file, see is_damaged_file, is as good as none.
   { store.get_tensor(key) } -> std::same_as<Result<std::vector<std::byte>>>;
-  { store.has_tensor(key) } -> std::same_as<bool>;
+  // True when a get would give it now, false when there is none. A failure says neither.
+  { store.has_tensor(key) } -> std::same_as<Result<bool>>;
+  // Removing what is not there is a success.
   { store.remove_tensor(key) } -> std::same_as<Status>;
 };
 

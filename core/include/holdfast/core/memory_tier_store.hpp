@@ -41,6 +41,15 @@ class MemoryTierStore {
     if (const auto at = values_.find(key); at != values_.end()) values_.erase(at);
     return {};
   }
+  // In order, those that begin with `prefix`.
+  Result<std::vector<std::string>> list_keys(std::string_view prefix) const {
+    const std::scoped_lock lock(mutex_);
+    std::vector<std::string> keys;
+    for (auto at = values_.lower_bound(prefix); at != values_.end() && at->first.starts_with(prefix); ++at) {
+      keys.push_back(at->first);
+    }
+    return keys;
+  }
   [[nodiscard]] std::size_t size() const {
     const std::scoped_lock lock(mutex_);
     return values_.size();

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "holdfast/core/copy_stream.hpp"
@@ -98,6 +101,18 @@ concept TensorTierStore = requires(S& store, std::string_view key, std::vector<s
   { store.has_tensor(key) } -> std::same_as<Result<bool>>;
   // Removing what is not there is a success.
   { store.remove_tensor(key) } -> std::same_as<Status>;
+};
+
+struct FailedPut {
+  std::string key;
+  Error error;
+};
+
+// One whose put may only have been queued when it succeeded. Publish nothing before a flush has returned without it.
+template <class S>
+concept QueuedTensorStore = TensorTierStore<S> && requires(S& store) {
+  // Does what is queued. Tells of each put that failed since the last flush, once.
+  { store.flush() } -> std::same_as<std::vector<FailedPut>>;
 };
 
 }  // namespace holdfast

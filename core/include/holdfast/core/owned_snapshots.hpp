@@ -61,20 +61,19 @@ class OwnedSnapshots {
         return fail(std::move(failure), std::move(taken.error()), absorbed);
       }
     }
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      Status stored = store_.put_tensor(keys[i], std::move(snapshots[i]));
-      if (stored) {
+    std::size_t tried = 0;
+    Status stored = store_values(keys, snapshots, tried, absorbed);
+    for (std::size_t i = 0; i < tried; ++i) {
+      // What failed may be there all the same.
+      Status settled = stored ? Status() : store_.remove_tensor(keys[i]);
+      if (settled) {
         book_.with([&](Book& book) { book.forget(keys[i]); });
-        continue;
+      } else {
+        book_.with([&](Book& book) { book.add(keys[i], tensors[i].bytes); });
+        failure.suppressed.push_back(std::move(settled.error()));
       }
-      for (std::size_t j = 0; j < i; ++j) {
-        if (Status removed = store_.remove_tensor(keys[j]); !removed) {
-          failure.suppressed.push_back(std::move(removed.error()));
-          book_.with([&](Book& book) { book.add(keys[j], tensors[j].bytes); });
-        }
-      }
-      return fail(std::move(failure), std::move(stored.error()), absorbed);
     }
+    if (!stored) return fail(std::move(failure), std::move(stored.error()), absorbed);
     return PutReceipt{PutVerdict::stored, runtime_.clock.now_ns()};
   }
 
@@ -244,6 +243,24 @@ class OwnedSnapshots {
     if (submitted) return waited;
     if (!waited) submitted.error().suppressed.push_back(std::move(waited.error()));
     return submitted;
+  }
+
+  // Up to the first that fails. Where puts are queued they are done when this returns, so that they may be published.
+  Status store_values(Keys keys, std::vector<std::vector<std::byte>>& values, std::size_t& tried, Absorbed& absorbed) {
+    Status stored;
+    for (; stored && tried < keys.size(); ++tried) stored = store_.put_tensor(keys[tried], std::move(values[tried]));
+    if constexpr (QueuedTensorStore<Store>) {
+      for (FailedPut& failed : store_.flush()) {
+        // Others may put into the same store: their failures are told, and are no failures of this put.
+        const bool own = std::find(keys.begin(), keys.end(), failed.key) != keys.end();
+        if (own && stored) {
+          stored = std::move(failed.error);
+        } else {
+          absorbed.push_back(std::move(failed.error));
+        }
+      }
+    }
+    return stored;
   }
 
   // As many values as fit, from `begin` on.

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "bytes_as_text.hpp"
 #include "holdfast/core/memory_tier_store.hpp"
 #include "holdfast/sim/depth_first.hpp"
 #include "holdfast/sim/scheduler.hpp"
@@ -23,7 +24,7 @@
 #include "stepping_sync.hpp"
 #include "task_executors.hpp"
 
-namespace holdfast {
+namespace holdfast::async_tensors {
 namespace {
 
 using testing::ElementsAre;
@@ -32,13 +33,6 @@ using testing::UnorderedElementsAre;
 
 static_assert(QueuedTensorStore<AsyncTensorStore<MemoryTierStore<StdSync>, StdSync>>);
 
-std::vector<std::byte> bytes_from(const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
-std::string text_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 std::string line(const std::string& key, const std::string& value) { return key + "=" + value; }
 
 // Keeps what it was asked, and refuses the keys that it is told to.
@@ -46,7 +40,7 @@ class ScriptedTensors {
  public:
   Status put_tensor(std::string_view key, std::vector<std::byte> bytes) {
     if (before_put) before_put();
-    asked.push_back(line(std::string(key), text_of(bytes)));
+    asked.push_back(line(std::string(key), as_text(bytes)));
     if (refused.contains(std::string(key))) return fluxon_error(FluxonErrc::network, "put_tensor", asked.back());
     values.insert_or_assign(std::string(key), std::move(bytes));
     return {};
@@ -74,7 +68,7 @@ std::string value_of(auto& store, const std::string& key) {
   const Result<std::vector<std::byte>> value = store.get_tensor(key);
   const Result<bool> present = store.has_tensor(key);
   EXPECT_EQ(present.value(), value.has_value());
-  return value ? text_of(*value) : "none";
+  return value ? as_text(*value) : "none";
 }
 std::vector<std::string> keys_of(const std::vector<FailedPut>& failures) {
   std::vector<std::string> keys;
@@ -89,7 +83,7 @@ std::vector<std::string> keys_of(const std::vector<FailedPut>& failures) {
 class AsyncTensorsTest : public testing::Test {
  protected:
   static AsyncPutOptions one_lane() { return {.lanes = 1}; }
-  Status put(const std::string& key, const std::string& value) { return store->put_tensor(key, bytes_from(value)); }
+  Status put(const std::string& key, const std::string& value) { return store->put_tensor(key, owned_bytes(value)); }
   void make(const AsyncPutOptions& options) { store = std::make_unique<Async>(below, executor, sync, options); }
 
   ScriptedTensors below;
@@ -123,7 +117,7 @@ TEST_F(AsyncTensorsTest, TheExecutorDoesWhatIsQueuedInOrder) {
 TEST_F(AsyncTensorsTest, AnExecutorThatRunsTasksAtOnceIsOne) {
   InlineExecutor at_once;
   Async inline_store(below, at_once, sync, one_lane());
-  ASSERT_TRUE(inline_store.put_tensor("a", bytes_from("1")));
+  ASSERT_TRUE(inline_store.put_tensor("a", owned_bytes("1")));
   EXPECT_EQ(value_of(below, "a"), "1");
   EXPECT_THAT(inline_store.close(), IsEmpty());
 }
@@ -339,7 +333,7 @@ class AsyncModel {
     std::uint64_t others = 0;
     for (const auto& [other, queued] : pending_) others += other == key ? 0 : queued.size();
     const bool full = others + value.size() > kBytesMax || (!pending_.contains(key) && pending_.size() >= kPutsMax);
-    const Status status = store_.put_tensor(key, bytes_from(value));
+    const Status status = store_.put_tensor(key, owned_bytes(value));
     if (!full) {
       RC_ASSERT(status.has_value());
       pending_[key] = value;
@@ -391,7 +385,7 @@ class AsyncModel {
       const bool present = pending_.contains(key) || stored_.contains(key);
       RC_ASSERT(value.has_value() == present);
       RC_ASSERT(store_.has_tensor(key).value() == present);
-      if (present) RC_ASSERT(text_of(*value) == expected->second);
+      if (present) RC_ASSERT(as_text(*value) == expected->second);
     }
   }
 
@@ -467,9 +461,9 @@ TEST_F(AsyncSchedules, WhatWasAcceptedIsSeenByItsWriterFromThenOn) {
   in_every_schedule(
       [](sim::Scheduler& scheduler, World& world) {
         scheduler.spawn("writer", [&] {
-          EXPECT_TRUE(world.store.put_tensor("a", bytes_from("1")));
+          EXPECT_TRUE(world.store.put_tensor("a", owned_bytes("1")));
           EXPECT_EQ(value_of(world.store, "a"), "1");
-          EXPECT_TRUE(world.store.put_tensor("a", bytes_from("2")));
+          EXPECT_TRUE(world.store.put_tensor("a", owned_bytes("2")));
           EXPECT_EQ(value_of(world.store, "a"), "2");
         });
       },
@@ -481,7 +475,7 @@ TEST_F(AsyncSchedules, AFlushReturnsWhenWhatCameBeforeIsDoneWhoeverDoesIt) {
       [](sim::Scheduler& scheduler, World& world) {
         world.below.refused = {"b"};
         scheduler.spawn("writer", [&] {
-          for (const char* key : {"a", "b"}) EXPECT_TRUE(world.store.put_tensor(key, bytes_from("1")));
+          for (const char* key : {"a", "b"}) EXPECT_TRUE(world.store.put_tensor(key, owned_bytes("1")));
           EXPECT_EQ(keys_of(world.store.flush()), (std::vector<std::string>{"b"}));
           EXPECT_THAT(world.below.asked, ElementsAre("a=1", "b=1"));
         });
@@ -497,7 +491,7 @@ TEST_F(AsyncSchedules, TwoFlushesTellEachFailureOnceBetweenThem) {
         world.below.refused = {"a", "b"};
         for (const std::string key : {"a", "b"}) {
           scheduler.spawn(key, [&, key] {
-            EXPECT_TRUE(world.store.put_tensor(key, bytes_from("1")));
+            EXPECT_TRUE(world.store.put_tensor(key, owned_bytes("1")));
             for (const std::string& failed : keys_of(world.store.flush())) told.push_back(failed);
           });
         }
@@ -512,7 +506,7 @@ TEST_F(AsyncSchedules, WhatWasRemovedStaysAwayWhateverWasUnderWay) {
   in_every_schedule(
       [](sim::Scheduler& scheduler, World& world) {
         scheduler.spawn("writer", [&] {
-          EXPECT_TRUE(world.store.put_tensor("a", bytes_from("1")));
+          EXPECT_TRUE(world.store.put_tensor("a", owned_bytes("1")));
           EXPECT_TRUE(world.store.remove_tensor("a"));
           EXPECT_EQ(value_of(world.store, "a"), "none");
         });
@@ -526,7 +520,7 @@ TEST_F(AsyncSchedules, AfterCloseNothingIsAcceptedAndNothingIsLost) {
   in_every_schedule(
       [&](sim::Scheduler& scheduler, World& world) {
         world.below.refused = {"b"};
-        scheduler.spawn("writer", [&] { accepted = world.store.put_tensor("b", bytes_from("1")).has_value(); });
+        scheduler.spawn("writer", [&] { accepted = world.store.put_tensor("b", owned_bytes("1")).has_value(); });
         scheduler.spawn("closer", [&] { failed = keys_of(world.store.close()); });
       },
       [&](World& world) {
@@ -592,8 +586,8 @@ TEST(AsyncTensorsThreads, EveryWriterFindsWhatItWroteAndAllIsStoredInTheEnd) {
     for (int i = 0; i < kPuts; ++i) {
       const std::string key = std::to_string(writer) + ":" + std::to_string(i % 7);
       const std::string value = std::to_string(i);
-      ASSERT_TRUE(store.put_tensor(key, bytes_from(value)));
-      ASSERT_EQ(text_of(store.get_tensor(key).value()), value);
+      ASSERT_TRUE(store.put_tensor(key, owned_bytes(value)));
+      ASSERT_EQ(as_text(store.get_tensor(key).value()), value);
       if (i % 50 == 0) {
         ASSERT_THAT(store.flush(), IsEmpty());
       }
@@ -605,9 +599,9 @@ TEST(AsyncTensorsThreads, EveryWriterFindsWhatItWroteAndAllIsStoredInTheEnd) {
   EXPECT_THAT(store.close(), IsEmpty());
   EXPECT_EQ(below.size(), 7U * kWriters);
   for (int writer = 0; writer < kWriters; ++writer) {
-    EXPECT_EQ(text_of(below.get_tensor(std::to_string(writer) + ":0").value()), std::to_string((kPuts - 1) / 7 * 7));
+    EXPECT_EQ(as_text(below.get_tensor(std::to_string(writer) + ":0").value()), std::to_string((kPuts - 1) / 7 * 7));
   }
 }
 
 }  // namespace
-}  // namespace holdfast
+}  // namespace holdfast::async_tensors

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bytes_as_text.hpp"
 #include "holdfast/core/async_tensor_store.hpp"
 #include "holdfast/core/local_disk_tensor_store.hpp"
 #include "holdfast/core/memory_tier_store.hpp"
@@ -21,16 +22,11 @@
 #include "task_executors.hpp"
 #include "temporary_directory.hpp"
 
-namespace holdfast {
+namespace holdfast::bytes_stores {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-std::span<const std::byte> bytes_in(const std::string& text) { return std::as_bytes(std::span(text)); }
-std::string text_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 // Each has a store, and settles what an environment may still be doing.
 struct OverMemory {
@@ -88,16 +84,16 @@ TYPED_TEST(BytesStoreTest, WhatWasPutIsGotUntilItIsReplacedOrRemoved) {
   TypeParam over;
   EXPECT_TRUE(is_fluxon(over.store.get("a").error(), FluxonErrc::key_not_found));
   const std::string binary("\0\xff/..\n", 6);
-  ASSERT_TRUE(over.store.put("a", bytes_in(binary)));
-  ASSERT_TRUE(over.store.put("b", bytes_in("other")));
-  EXPECT_EQ(text_of(over.store.get("a").value()), binary);
-  ASSERT_TRUE(over.store.put("a", bytes_in("another")));
-  EXPECT_EQ(text_of(over.store.get("a").value()), "another");
+  ASSERT_TRUE(over.store.put("a", text_bytes(binary)));
+  ASSERT_TRUE(over.store.put("b", text_bytes("other")));
+  EXPECT_EQ(as_text(over.store.get("a").value()), binary);
+  ASSERT_TRUE(over.store.put("a", text_bytes("another")));
+  EXPECT_EQ(as_text(over.store.get("a").value()), "another");
   over.settle();
-  EXPECT_EQ(text_of(over.store.get("a").value()), "another");
+  EXPECT_EQ(as_text(over.store.get("a").value()), "another");
   ASSERT_TRUE(over.store.remove("a"));
   EXPECT_TRUE(is_fluxon(over.store.get("a").error(), FluxonErrc::key_not_found));
-  EXPECT_EQ(text_of(over.store.get("b").value()), "other");
+  EXPECT_EQ(as_text(over.store.get("b").value()), "other");
 }
 
 TYPED_TEST(BytesStoreTest, RemovingWhatIsNotThereIsASuccessOrKeyNotFound) {
@@ -115,7 +111,7 @@ TYPED_TEST(BytesStoreTest, AnySequenceOfCallsAgreesWithAMap) {
     for (const auto& [number, value] : steps) {
       const std::string key = "key/" + std::to_string(number % 4);
       if (number < 8) {
-        RC_ASSERT(over.store.put(key, bytes_in(value)).has_value());
+        RC_ASSERT(over.store.put(key, text_bytes(value)).has_value());
         expected[key] = value;
       } else {
         over.settle();
@@ -124,17 +120,17 @@ TYPED_TEST(BytesStoreTest, AnySequenceOfCallsAgreesWithAMap) {
       }
       const auto got = over.store.get(key);
       RC_ASSERT(got.has_value() == expected.contains(key));
-      if (got) RC_ASSERT(text_of(*got) == expected[key]);
+      if (got) RC_ASSERT(as_text(*got) == expected[key]);
     }
     over.settle();
-    for (const auto& [key, value] : expected) RC_ASSERT(text_of(over.store.get(key).value()) == value);
+    for (const auto& [key, value] : expected) RC_ASSERT(as_text(over.store.get(key).value()) == value);
   }));
 }
 
 TEST(EnumerableBytes, KeysOfAPrefixAreListedInOrder) {
   OverMemory over;
   EXPECT_THAT(over.store.list_keys("").value(), IsEmpty());
-  for (const char* key : {"b/2", "a", "b/1", "c", "b"}) ASSERT_TRUE(over.store.put(key, bytes_in("x")));
+  for (const char* key : {"b/2", "a", "b/1", "c", "b"}) ASSERT_TRUE(over.store.put(key, text_bytes("x")));
   EXPECT_THAT(over.store.list_keys("b/").value(), ElementsAre("b/1", "b/2"));
   EXPECT_THAT(over.store.list_keys("").value(), ElementsAre("a", "b", "b/1", "b/2", "c"));
   EXPECT_THAT(over.store.list_keys("b/3").value(), IsEmpty());
@@ -144,7 +140,7 @@ TEST(EnumerableBytes, KeysOfAPrefixAreListedInOrder) {
 
 TEST(BytesOverFluxon, AValueThatIsNotRoutedYetIsNotFoundByARemovalAndStays) {
   OverFluxon over;
-  ASSERT_TRUE(over.store.put("a", bytes_in("x")));
+  ASSERT_TRUE(over.store.put("a", text_bytes("x")));
   EXPECT_TRUE(is_fluxon(over.store.remove("a").error(), FluxonErrc::key_not_found));
   EXPECT_TRUE(over.store.get("a").has_value());
   over.settle();
@@ -152,4 +148,4 @@ TEST(BytesOverFluxon, AValueThatIsNotRoutedYetIsNotFoundByARemovalAndStays) {
 }
 
 }  // namespace
-}  // namespace holdfast
+}  // namespace holdfast::bytes_stores

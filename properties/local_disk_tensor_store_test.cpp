@@ -15,22 +15,18 @@
 #include <string>
 #include <vector>
 
+#include "bytes_as_text.hpp"
 #include "flaky_files.hpp"
 #include "stepping_sync.hpp"
 #include "temporary_directory.hpp"
 
-namespace holdfast {
+namespace holdfast::local_disk {
 namespace {
 
 using fakes::CrashChoice;
 using fakes::UnsyncedBytes;
 using Value = std::optional<std::string>;
 using Values = std::set<Value>;
-
-std::vector<std::byte> bytes_from(const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
 
 // Everything a disk could leave of at most `changes` changes of folders that were not synced.
 std::vector<CrashChoice> crash_choices(std::uint64_t changes) {
@@ -46,14 +42,14 @@ std::vector<CrashChoice> crash_choices(std::uint64_t changes) {
 
 class Disk {
  public:
-  Status put(const std::string& key, const std::string& value) { return store.put_tensor(key, bytes_from(value)); }
+  Status put(const std::string& key, const std::string& value) { return store.put_tensor(key, owned_bytes(value)); }
   // Nothing when there is no such file; the test fails where anything else is told.
   Value get(const std::string& key) {
     const Result<std::vector<std::byte>> bytes = store.get_tensor(key);
     const Result<bool> present = store.has_tensor(key);
     EXPECT_TRUE(present.has_value());
     EXPECT_EQ(present.value_or(false), bytes.has_value());
-    if (bytes) return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+    if (bytes) return as_text(*bytes);
     EXPECT_TRUE(is_fluxon(bytes.error(), FluxonErrc::key_not_found)) << to_string(bytes.error());
     return std::nullopt;
   }
@@ -108,11 +104,11 @@ TEST_F(LocalDiskTest, WhatSucceededSurvivesEveryCrash) {
 
 TEST_F(LocalDiskTest, KeysAndValuesOfTheLimitAreStoredAndLongerOnesRefused) {
   LocalDiskTensorStore store(disk.files, disk.sync, {.folder = "d", .key_bytes_max = 4, .value_bytes_max = 8});
-  EXPECT_TRUE(store.put_tensor("1234", bytes_from("12345678")));
+  EXPECT_TRUE(store.put_tensor("1234", owned_bytes("12345678")));
   EXPECT_TRUE(store.get_tensor("1234").has_value());
   const std::uint64_t calls = disk.files.calls;
   for (const Status& refused :
-       {store.put_tensor("12345", bytes_from("1")), store.put_tensor("1", bytes_from("123456789"))}) {
+       {store.put_tensor("12345", owned_bytes("1")), store.put_tensor("1", owned_bytes("123456789"))}) {
     ASSERT_FALSE(refused);
     EXPECT_TRUE(refused.error().is(Errc::invalid_argument));
   }
@@ -360,8 +356,7 @@ class DiskModel {
       const std::string key = "key" + std::to_string(i);
       const auto value = disk_.store.get_tensor(key);
       if (!value) RC_ASSERT(is_fluxon(value.error(), FluxonErrc::key_not_found));
-      const Value got =
-          value ? Value(std::string(reinterpret_cast<const char*>(value->data()), value->size())) : std::nullopt;
+      const Value got = value ? Value(as_text(*value)) : std::nullopt;
       RC_ASSERT(allowed(key).contains(got));
       RC_ASSERT(disk_.store.has_tensor(key).value() == value.has_value());
     }
@@ -389,11 +384,11 @@ class LocalDiskOnPosix : public testing::Test {
 
 TEST_F(LocalDiskOnPosix, ValuesAreReadBackByAnotherStoreOfTheFolder) {
   const std::string large(3 << 20, 'x');
-  ASSERT_TRUE(store.put_tensor("a:kv:L0:k", bytes_from(large)));
-  ASSERT_TRUE(store.put_tensor("../b", bytes_from("outside")));
+  ASSERT_TRUE(store.put_tensor("a:kv:L0:k", owned_bytes(large)));
+  ASSERT_TRUE(store.put_tensor("../b", owned_bytes("outside")));
   LocalDiskTensorStore<PosixFileSystem, StdSync> second{files, sync, {.folder = directory.path() + "/"}};
-  EXPECT_EQ(second.get_tensor("a:kv:L0:k").value(), bytes_from(large));
-  EXPECT_EQ(second.get_tensor("../b").value(), bytes_from("outside"));
+  EXPECT_EQ(second.get_tensor("a:kv:L0:k").value(), owned_bytes(large));
+  EXPECT_EQ(second.get_tensor("../b").value(), owned_bytes("outside"));
   EXPECT_EQ(directory.entries().size(), 2U) << "no temporary file, nothing elsewhere";
   EXPECT_TRUE(second.remove_tensor("a:kv:L0:k"));
   EXPECT_FALSE(*store.has_tensor("a:kv:L0:k"));
@@ -401,14 +396,14 @@ TEST_F(LocalDiskOnPosix, ValuesAreReadBackByAnotherStoreOfTheFolder) {
 }
 
 TEST_F(LocalDiskOnPosix, ACutOffFileIsTorn) {
-  ASSERT_TRUE(store.put_tensor("a", bytes_from("the value")));
+  ASSERT_TRUE(store.put_tensor("a", owned_bytes("the value")));
   std::filesystem::resize_file(store.path_of_key("a"), 50);
   EXPECT_TRUE(store.get_tensor("a").error().is(Errc::torn_file));
 }
 
 TEST_F(LocalDiskOnPosix, AMissingFolderIsToldWithTheRemedy) {
   LocalDiskTensorStore<PosixFileSystem, StdSync> nowhere{files, sync, {.folder = directory.path("nowhere")}};
-  const Status status = nowhere.put_tensor("a", bytes_from("x"));
+  const Status status = nowhere.put_tensor("a", owned_bytes("x"));
   ASSERT_FALSE(status);
   EXPECT_THAT(to_string(status.error()), testing::HasSubstr("create its folder"));
   EXPECT_TRUE(mentions(status.error(), Origin::file_system, ENOENT));
@@ -417,4 +412,4 @@ TEST_F(LocalDiskOnPosix, AMissingFolderIsToldWithTheRemedy) {
 }
 
 }  // namespace
-}  // namespace holdfast
+}  // namespace holdfast::local_disk

@@ -9,18 +9,14 @@
 #include <string>
 #include <string_view>
 
+#include "bytes_as_text.hpp"
 #include "holdfast/core/hash.hpp"
 
-namespace holdfast {
+namespace holdfast::tensor_files {
 namespace {
 
-std::span<const std::byte> bytes_in(std::string_view text) { return std::as_bytes(std::span(text)); }
-std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 const std::string kKey = "key";
-std::string file_of_key() { return encode_tensor_file(kKey, bytes_in("the value")); }
+std::string file_of_key() { return encode_tensor_file(kKey, text_bytes("the value")); }
 
 void expect_file_refused(std::string_view file, Errc errc, std::string_view why) {
   const auto value = decode_tensor_file(file, kKey);
@@ -31,11 +27,11 @@ void expect_file_refused(std::string_view file, Errc errc, std::string_view why)
 }
 
 RC_GTEST_PROP(TensorFile, WhatWasEncodedIsDecoded, (const std::string& key, const std::string& value)) {
-  const std::string file = encode_tensor_file(key, bytes_in(value));
+  const std::string file = encode_tensor_file(key, text_bytes(value));
   RC_ASSERT(file.size() == kTensorFileHeaderBytes + key.size() + value.size());
   const auto decoded = decode_tensor_file(file, key);
   RC_ASSERT(decoded.has_value());
-  RC_ASSERT(text_of(*decoded) == value);
+  RC_ASSERT(as_text(*decoded) == value);
 }
 
 RC_GTEST_PROP(TensorFile, OtherBytesAreRefused, (const std::string& bytes)) {
@@ -90,8 +86,8 @@ TEST(TensorFile, WhatIsNoTensorOfThisKeyIsForeign) {
   std::string later = file_of_key();
   later[8] = 2;
   expect_file_refused(later, Errc::foreign_file, "it is of version 2, and this program reads 1");
-  expect_file_refused(encode_tensor_file("kez", bytes_in("the value")), Errc::foreign_file, "another key's value");
-  expect_file_refused(encode_tensor_file("ke", bytes_in("ythe value")), Errc::foreign_file, "another key's value");
+  expect_file_refused(encode_tensor_file("kez", text_bytes("the value")), Errc::foreign_file, "another key's value");
+  expect_file_refused(encode_tensor_file("ke", text_bytes("ythe value")), Errc::foreign_file, "another key's value");
 }
 
 TEST(TensorFile, OtherErrorsAreNoDamage) {
@@ -118,4 +114,4 @@ TEST(TensorFile, KeysThatWouldBePathsAreNames) {
 }
 
 }  // namespace
-}  // namespace holdfast
+}  // namespace holdfast::tensor_files

@@ -10,7 +10,7 @@
 namespace holdfast {
 namespace {
 
-constexpr std::uint64_t kChecksumSeed = 0;
+constexpr std::uint64_t kTensorChecksumSeed = 0;
 constexpr std::size_t kVersionAt = 8;
 constexpr std::size_t kKeyBytesAt = 12;
 constexpr std::size_t kValueBytesAt = 16;
@@ -44,7 +44,7 @@ Status check_header(std::string_view file) {
     return refused(Errc::foreign_file,
                    fmt::format("it is of version {}, and this program reads {}", version, kTensorFileVersion));
   }
-  if (hash64(file.substr(0, kHeaderChecksumAt), kChecksumSeed) != number_at(file, kHeaderChecksumAt, 8)) {
+  if (hash64(file.substr(0, kHeaderChecksumAt), kTensorChecksumSeed) != number_at(file, kHeaderChecksumAt, 8)) {
     return refused(Errc::wrong_checksum, "its header has another checksum than was written");
   }
   return {};
@@ -64,8 +64,8 @@ std::string encode_tensor_file(std::string_view key, std::span<const std::byte> 
   put_number(file, kKeyBytesAt, 4, key.size());
   put_number(file, kValueBytesAt, 8, value.size());
   const std::string_view bytes = file;
-  put_number(file, kContentChecksumAt, 8, hash64(bytes.substr(kTensorFileHeaderBytes), kChecksumSeed));
-  put_number(file, kHeaderChecksumAt, 8, hash64(bytes.substr(0, kHeaderChecksumAt), kChecksumSeed));
+  put_number(file, kContentChecksumAt, 8, hash64(bytes.substr(kTensorFileHeaderBytes), kTensorChecksumSeed));
+  put_number(file, kHeaderChecksumAt, 8, hash64(bytes.substr(0, kHeaderChecksumAt), kTensorChecksumSeed));
   return file;
 }
 
@@ -84,7 +84,7 @@ Result<std::span<const std::byte>> decode_tensor_file(std::string_view file, std
     return refused(Errc::wrong_length,
                    fmt::format("{} bytes follow the {} of its value", value_there - value_bytes, value_bytes));
   }
-  if (hash64(content, kChecksumSeed) != number_at(file, kContentChecksumAt, 8)) {
+  if (hash64(content, kTensorChecksumSeed) != number_at(file, kContentChecksumAt, 8)) {
     return refused(Errc::wrong_checksum, "its key or value has another checksum than was written");
   }
   if (content.substr(0, key_bytes) != key) return refused(Errc::foreign_file, "it holds another key's value");

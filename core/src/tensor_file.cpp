@@ -29,23 +29,25 @@ std::uint64_t number_at(std::string_view file, std::size_t at, std::size_t bytes
   return number;
 }
 
-Error refused(Errc errc, std::string detail) { return make_error(errc, "decode_tensor_file", std::move(detail)); }
+Error bad_tensor_file(Errc errc, std::string detail) {
+  return make_error(errc, "decode_tensor_file", std::move(detail));
+}
 
 Status check_header(std::string_view file) {
   const std::string_view begin = file.substr(0, kTensorFileMagic.size());
   if (begin != kTensorFileMagic.substr(0, begin.size())) {
-    return refused(Errc::foreign_file, "it does not begin as a tensor's file does");
+    return bad_tensor_file(Errc::foreign_file, "it does not begin as a tensor's file does");
   }
   if (file.size() < kTensorFileHeaderBytes) {
-    return refused(Errc::torn_file,
-                   fmt::format("it ends within its header, at {} of {} bytes", file.size(), kTensorFileHeaderBytes));
+    return bad_tensor_file(Errc::torn_file, fmt::format("it ends within its header, at {} of {} bytes", file.size(),
+                                                        kTensorFileHeaderBytes));
   }
   if (const std::uint64_t version = number_at(file, kVersionAt, 4); version != kTensorFileVersion) {
-    return refused(Errc::foreign_file,
-                   fmt::format("it is of version {}, and this program reads {}", version, kTensorFileVersion));
+    return bad_tensor_file(Errc::foreign_file,
+                           fmt::format("it is of version {}, and this program reads {}", version, kTensorFileVersion));
   }
   if (hash64(file.substr(0, kHeaderChecksumAt), kTensorChecksumSeed) != number_at(file, kHeaderChecksumAt, 8)) {
-    return refused(Errc::wrong_checksum, "its header has another checksum than was written");
+    return bad_tensor_file(Errc::wrong_checksum, "its header has another checksum than was written");
   }
   return {};
 }
@@ -76,18 +78,19 @@ Result<std::span<const std::byte>> decode_tensor_file(std::string_view file, std
   const std::string_view content = file.substr(kTensorFileHeaderBytes);
   const std::uint64_t value_there = content.size() - std::min<std::uint64_t>(key_bytes, content.size());
   if (content.size() < key_bytes || value_there < value_bytes) {
-    return refused(Errc::torn_file, fmt::format("it ends after {} bytes, and its header tells of a key of {} and a "
-                                                "value of {}",
-                                                file.size(), key_bytes, value_bytes));
+    return bad_tensor_file(Errc::torn_file,
+                           fmt::format("it ends after {} bytes, and its header tells of a key of {} and a "
+                                       "value of {}",
+                                       file.size(), key_bytes, value_bytes));
   }
   if (value_there > value_bytes) {
-    return refused(Errc::wrong_length,
-                   fmt::format("{} bytes follow the {} of its value", value_there - value_bytes, value_bytes));
+    return bad_tensor_file(Errc::wrong_length,
+                           fmt::format("{} bytes follow the {} of its value", value_there - value_bytes, value_bytes));
   }
   if (hash64(content, kTensorChecksumSeed) != number_at(file, kContentChecksumAt, 8)) {
-    return refused(Errc::wrong_checksum, "its key or value has another checksum than was written");
+    return bad_tensor_file(Errc::wrong_checksum, "its key or value has another checksum than was written");
   }
-  if (content.substr(0, key_bytes) != key) return refused(Errc::foreign_file, "it holds another key's value");
+  if (content.substr(0, key_bytes) != key) return bad_tensor_file(Errc::foreign_file, "it holds another key's value");
   return std::as_bytes(std::span(content.substr(key_bytes)));
 }
 

@@ -1,5 +1,5 @@
-// The input is a byte of flags (see Flag) and a tensor's file. Sealed, the file gets the checksums that fit it, or
-// hardly any input would pass them.
+// The input is a byte of flags (see TensorFlag) and a tensor's file. Sealed, the file gets the checksums that fit it,
+// or hardly any input would pass them.
 #include "holdfast/core/tensor_file.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace holdfast::fuzz {
 namespace {
 
-enum Flag : unsigned { kSealed = 1, kFixedKey = 2 };
+enum TensorFlag : unsigned { kSealed = 1, kFixedKey = 2 };
 
 constexpr std::size_t kHeader = kTensorFileHeaderBytes;
 

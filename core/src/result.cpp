@@ -218,6 +218,14 @@ std::string_view to_string(Errc code) {
       return "timed_out";
     case Errc::cancelled:
       return "cancelled";
+    case Errc::torn_file:
+      return "torn_file";
+    case Errc::wrong_length:
+      return "wrong_length";
+    case Errc::wrong_checksum:
+      return "wrong_checksum";
+    case Errc::foreign_file:
+      return "foreign_file";
   }
   return {};
 }

@@ -140,6 +140,40 @@ TEST_F(SnapshotStoreTest, APumpRemovesNoMoreLeftoversThanItMay) {
   EXPECT_EQ(snapshots.unsettled_keys(), 1U);
 }
 
+TEST_F(SnapshotStoreTest, AWarmUpTouchesAndRegistersTheStagingMemorySoThatNoPutDoes) {
+  WarmUpOptions options;
+  std::vector<HostRange> touched;
+  options.touch = [&](const HostRange& range) { touched.push_back(range); };
+  const Result<WarmUpReport> report = snapshots.warm_up(absorbed, options);
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->progress,
+            (WarmUpProgress{WarmUpStage::registering, kStagingBytes, kStagingBytes, kStagingBytes, kStagingBytes}));
+  ASSERT_EQ(touched.size(), 1U);
+  EXPECT_EQ(touched[0].base, staging.base);
+  EXPECT_EQ(touched[0].bytes, kStagingBytes);
+  EXPECT_CALL(cuda, host_register).Times(0);
+  EXPECT_TRUE(put({"a"}).has_value());
+  const Result<WarmUpReport> again = snapshots.warm_up(absorbed, options);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->progress.register_total_bytes, 0U);
+  EXPECT_EQ(touched.size(), 1U) << "nothing is left to do";
+}
+
+TEST_F(SnapshotStoreTest, AWarmUpThatIsCancelledLeavesTheStagingMemoryUnregistered) {
+  constexpr std::size_t kAsks = 4;  // at first, before and after the one part that is touched, before the one piece
+  for (std::size_t moment = 1; moment <= kAsks + 1; ++moment) {
+    std::size_t asked = 0;
+    WarmUpOptions options;
+    options.go_on = [&](const WarmUpProgress&) { return ++asked != moment; };
+    const Result<WarmUpReport> report = snapshots.warm_up(absorbed, options);
+    EXPECT_EQ(report.has_value(), moment > kAsks) << moment;
+    EXPECT_EQ(device.registrations().empty(), moment <= kAsks) << moment;
+    if (!report) {
+      EXPECT_TRUE(report.error().is(Errc::cancelled)) << moment;
+    }
+  }
+}
+
 TEST_F(SnapshotStoreTest, NothingIsStagedWhileACopyMayBeInFlight) {
   leave_copies_in_flight(1);
   EXPECT_CALL(cuda, copy_batch).Times(0);

@@ -165,12 +165,12 @@ class PlainStore final : public SystemUnderTest {
     return EvictOutcome{true, host_.values.at(name).bytes, {}};
   }
   Result<EvictOutcome> make_room(std::uint64_t) override { return EvictOutcome{}; }
-  Result<std::vector<Error>> warm_up() override {
+  Result<WarmUpOutcome> warm_up(const WarmUpGoOn&) override {
     const Result<PointerAttributes> attributes = ports_.cuda.pointer_attributes(4096);
     if (!attributes && !bugs_.swallows_errors) {
       return make_error(Errc::registration_failed, "warm_up", "", attributes.error());
     }
-    return std::vector<Error>();
+    return WarmUpOutcome();
   }
   PumpOutcome pump() override { return {}; }
   Status snapshot() override {

@@ -88,6 +88,7 @@ std::vector<Shown> shown() {
       {"restart_during_get", 3, 0, {restart_during_get, retry_exhausted}},
       {"owner_restart", 2, 1, {retry_exhausted, full_hit}},
       {"warm_up", 0, 0, {registered_read_only}},
+      {"warm_up_cancelled", 1, 0, {warm_up_cancelled, registered_read_only}},
       {"snapshot_failed", 1, 1, {restart_resumed_warm}},
       {"registration_refused", 2, 0, {registration_rolled_back, second_mapping_refused}},
       {"registered_by_others", 0, 0, {}},

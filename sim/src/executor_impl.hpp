@@ -127,7 +127,7 @@ struct Executor::Impl {
   Ending unhold(const Step& step);
   Ending evict(const Step& step);
   Ending make_room(const Step& step);
-  Ending warm_up();
+  Ending warm_up(const Step& step);
   Ending pump();
   Ending snapshot();
   // The parts that phase two needs as well.

@@ -1,4 +1,6 @@
 // The steps that ask the store for something, and the situations that they are marked with.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -43,6 +45,12 @@ bool indistinguishable(const Geometry& real, const Geometry& declared) {
   return same_blobs(real, declared) && (real.latent_bytes == 0 || same_latents(real, declared));
 }
 
+bool goes_back(const WarmUpReached& before, const WarmUpReached& now) {
+  return now.touched_bytes < before.touched_bytes || now.registered_bytes < before.registered_bytes ||
+         now.touch_total_bytes < before.touch_total_bytes || now.register_total_bytes < before.register_total_bytes ||
+         now.touched_bytes > now.touch_total_bytes || now.registered_bytes > now.register_total_bytes;
+}
+
 std::uint32_t sink_chunks(const Geometry& geometry) {
   return (geometry.sink_frames + geometry.frames_per_chunk - 1) / geometry.frames_per_chunk;
 }
@@ -68,7 +76,7 @@ Executor::Impl::Ending Executor::Impl::execute(const Step& step) {
     case StepKind::make_room:
       return make_room(step);
     case StepKind::warm_up:
-      return warm_up();
+      return warm_up(step);
     case StepKind::pump:
       return pump();
     case StepKind::snapshot:
@@ -485,10 +493,39 @@ Executor::Impl::Ending Executor::Impl::make_room(const Step& step) {
 
 // ---- The rest.
 
-Executor::Impl::Ending Executor::Impl::warm_up() {
+Executor::Impl::Ending Executor::Impl::warm_up(const Step& step) {
   Ending ending;
-  const Result<std::vector<Error>> answer = operate(Operation::warm_up, ending, [&] { return system->warm_up(); });
-  if (answer) doing.told.add(*answer);
+  WarmUpReached last;
+  std::uint64_t asked = 0;
+  const auto wrong = [&](std::string_view what) {
+    context.violate(
+        Invariant::progress, {},
+        fmt::format("the warm-up of step {} {}: asked {} times, {} of {} bytes touched, {} of {} registered", step.id,
+                    what, asked, last.touched_bytes, last.touch_total_bytes, last.registered_bytes,
+                    last.register_total_bytes),
+        what);
+  };
+  const auto stopped = [&] { return step.amount > 0 && asked >= step.amount; };
+  const auto go_on = [&](const WarmUpReached& reached) {
+    if (stopped()) wrong("asked again after it was told to stop");
+    if (goes_back(last, reached)) wrong("went back, or beyond its total");
+    last = reached;
+    ++asked;
+    return !stopped();
+  };
+  const Result<WarmUpOutcome> answer = operate(Operation::warm_up, ending, [&] { return system->warm_up(go_on); });
+  context.verdicts.checked(Invariant::progress, asked);
+  if (!answer) {
+    if (stopped() && last.registered_bytes > 0) context.marks.reach(Mark::warm_up_cancelled);
+    return ending;
+  }
+  doing.told.add(answer->absorbed);
+  if (stopped()) wrong("was told to stop, and succeeded");
+  if (goes_back(last, answer->reached)) wrong("ended before where it was");
+  last = answer->reached;
+  if (last.touched_bytes != last.touch_total_bytes || last.registered_bytes != last.register_total_bytes) {
+    wrong("succeeded before its end");
+  }
   return ending;
 }
 

@@ -52,6 +52,7 @@ void Monitor::Impl::new_incarnation() {
   plans.forget_live();
   copies.drop_all([](const FlightBatch&) {});
   registrations.reset();
+  warm_epoch = kNowhere;
   segments.forget();
   claims.forget_claims();
   last_of_earlier_client = last_ordinal;
@@ -61,6 +62,7 @@ void Monitor::Impl::new_incarnation() {
 void Monitor::Impl::device_torn_down() {
   all_landed();
   registrations.reset();
+  warm_epoch = kNowhere;
 }
 
 void Monitor::Impl::reset() {

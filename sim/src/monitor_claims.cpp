@@ -61,6 +61,17 @@ void Monitor::Impl::endless() const {
   std::abort();
 }
 
+void Monitor::Impl::end_warm_up(bool ok) {
+  if (ok) {
+    warm_epoch = segments.epoch();
+  } else if (const HostRegistration* left = registrations.left_by(operation.ordinal)) {
+    context.violate(Invariant::no_publish_on_failure, "",
+                    fmt::format("warm_up failed, but registration {} that it made ({} bytes) is still there at {} ns",
+                                left->ordinal, left->bytes, now()),
+                    "registration of a failed warm_up");
+  }
+}
+
 void Monitor::Impl::end(bool ok) {
   learn_what_was_heard();
   context.log.event(now(), "end", std::array{static_cast<std::uint64_t>(operation.kind), std::uint64_t{ok}},
@@ -73,6 +84,8 @@ void Monitor::Impl::end(bool ok) {
                       fmt::format("claims of a failed {}", name_of(operation.kind)));
     }
   }
+  if (operation.kind == Operation::warm_up) end_warm_up(ok);
+  if (operation.kind == Operation::ingest && is_warm()) context.verdicts.checked(Invariant::progress);
   for (const OperationRecord::Claimed& given : operation.given_up) {
     const NodeRecord& node = claims.node(given.node);
     if ((node.claims & bit_of(given.claim)) != 0) continue;

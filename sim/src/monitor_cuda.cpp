@@ -95,6 +95,13 @@ struct Monitor::Impl::Cuda final : CudaBackend {
   }
 
   Status host_register(std::uintptr_t ptr, std::uint64_t bytes, HostAccess access) override {
+    if (monitor.is_warm() && monitor.segments.is_live(monitor.segments.locate(ptr).segment)) {
+      monitor.violate(Invariant::progress, Call::host_register,
+                      fmt::format("{}, {} bytes, is registered at {} ns although a warm-up has succeeded for this "
+                                  "generation",
+                                  host_text(ptr), bytes, monitor.now()),
+                      "registration after a warm-up");
+    }
     Status answer = below().host_register(ptr, bytes, access);
     auto& fields = monitor.count_call();
     fields = {bytes, static_cast<std::uint64_t>(access)};
@@ -139,7 +146,11 @@ struct Monitor::Impl::Cuda final : CudaBackend {
     Status answer = below().host_unregister(ptr);
     monitor.count_call().push_back(ordinal);
     monitor.log(Call::host_unregister, answer, [&] { return fmt::format("registration {}", ordinal); });
-    if (answer || is_cuda(answer.error(), CudaErrc::host_memory_not_registered)) monitor.registrations.erase(ptr);
+    if (answer || is_cuda(answer.error(), CudaErrc::host_memory_not_registered)) {
+      monitor.registrations.erase(ptr);
+    } else {
+      monitor.registrations.stuck(ptr);
+    }
     return answer;
   }
 

@@ -54,6 +54,7 @@ struct Monitor::Impl {
   std::size_t last_tensor = 0;
   std::uint32_t tensor_ordinal = 0;
   std::uint32_t registration_ordinal = 0;
+  std::uint32_t warm_epoch = kNowhere;  // of the last warm-up that succeeded
   bool memory_store = false;
   bool side_by_side = false;
   std::uint64_t heard = 0;            // answers of wait_local_segments_ready
@@ -99,6 +100,10 @@ struct Monitor::Impl {
     return side_by_side && plans.went_stale_after(name, handle, operation.epoch_at_call);
   }
 
+  // The mappings that the caller knows were made ready, and nothing has undone it. Beside others it cannot be told
+  // which mappings an operation knows.
+  [[nodiscard]] bool is_warm() const { return !side_by_side && warm_epoch == segments.epoch(); }
+
   // The operation that is running has made so many calls that it will never stop.
   [[noreturn]] void endless() const;
 
@@ -111,6 +116,7 @@ struct Monitor::Impl {
   // ---- Claims (monitor_claims.cpp).
   void begin(Operation kind, std::uint32_t source);
   void end(bool ok);
+  void end_warm_up(bool ok);
   void claim(Claim claim, std::string_view locator, std::uint32_t n_layers);
   void hold(std::uint64_t identity);
   void withdraw(Claim claim, std::string_view locator);

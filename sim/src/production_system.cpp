@@ -1,4 +1,5 @@
 // The store that the project ships, behind the harness's interface: the only file of the simulator that knows the core.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -113,6 +114,7 @@ class ProductionSystem final : public SystemUnderTest {
   ProductionSystem(Ports& ports, ClaimListener& claims, const SystemOptions& options)
       : files_(ports.files),
         snapshot_path_(options.snapshot_path),
+        touch_part_bytes_(options.grant_bytes != 0 ? options.grant_bytes : kGrantBytes),
         runtime_{ports.fluxon, ports.cuda, ports.clock, ports.sync},
         listener_(claims) {
     if constexpr (ManagerType::kDirect) {
@@ -202,10 +204,21 @@ class ProductionSystem final : public SystemUnderTest {
     return outcome;
   }
 
-  Result<std::vector<Error>> warm_up() override {
-    Absorbed absorbed;
-    if (Status status = manager_->warm_up(absorbed); !status) return std::move(status.error());
-    return absorbed;
+  Result<WarmUpOutcome> warm_up(const WarmUpGoOn& go_on) override {
+    WarmUpOptions options;
+    options.touch_part_bytes = touch_part_bytes_;
+    // Memory that is touched is memory that is there: no run needs all of a large segment.
+    options.touch = [left = kTouchedBytesMax](const HostRange& range) mutable {
+      const std::uint64_t bytes = std::min(left, range.bytes);
+      left -= bytes;
+      read_pages({range.base, bytes});
+    };
+    options.go_on = [&](const WarmUpProgress& progress) { return go_on(reached(progress)); };
+    WarmUpOutcome outcome;
+    Result<WarmUpReport> report = manager_->warm_up(outcome.absorbed, options);
+    if (!report) return std::move(report.error());
+    outcome.reached = reached(report->progress);
+    return outcome;
   }
 
   PumpOutcome pump() override {
@@ -243,6 +256,12 @@ class ProductionSystem final : public SystemUnderTest {
   }
 
  private:
+  static constexpr std::uint64_t kTouchedBytesMax = 16ULL << 20;  // of one warm-up
+  static WarmUpReached reached(const WarmUpProgress& progress) {
+    return {progress.touched_bytes, progress.touch_total_bytes, progress.registered_bytes,
+            progress.register_total_bytes};
+  }
+
   using Binding = SessionBinding<ManagerType>;
   struct Session {
     std::vector<std::string> actions;
@@ -252,6 +271,7 @@ class ProductionSystem final : public SystemUnderTest {
 
   FileBackend& files_;
   std::string snapshot_path_;
+  std::uint64_t touch_part_bytes_;
   SimRuntime runtime_;
   Listener listener_;
   std::optional<Store> store_;

@@ -107,6 +107,7 @@ void restart_before_wait(TraceBuilder& trace);
 void restart_during_get(TraceBuilder& trace);
 void owner_restart(TraceBuilder& trace);
 void warm_up(TraceBuilder& trace);
+void warm_up_cancelled(TraceBuilder& trace);
 void registration_refused(TraceBuilder& trace);
 void registered_by_others(TraceBuilder& trace);
 void snapshot_restart(TraceBuilder& trace);

@@ -146,6 +146,8 @@ constexpr auto kEntries = std::to_array<Entry>({
      scenario::restart_during_get},
     {{"owner_restart", "the owner restarts between a write and a resume"}, scenario::owner_restart},
     {{"warm_up", "a segment of two pieces, mapped twice, is registered before the first put"}, scenario::warm_up},
+    {{"warm_up_cancelled", "a warm-up is cancelled in either mapping and leaves nothing; then one makes a put free"},
+     scenario::warm_up_cancelled},
     {{"registration_refused", "no memory at the second piece: rolled back; then the second mapping is refused"},
      scenario::registration_refused},
     {{"registered_by_others", "somebody registered the whole segment, then a part of the next one"},

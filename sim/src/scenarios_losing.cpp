@@ -152,6 +152,17 @@ void warm_up(TraceBuilder& trace) {
   trace.warm_up();
 }
 
+void warm_up_cancelled(TraceBuilder& trace) {
+  trace.trace().grant_bytes = trace.trace().segment_bytes / 2;
+  const std::uint32_t g = trace.geometry(rolling(4, 0));
+  constexpr std::uint64_t kTouched = 4;  // asked once before all, and three times while two parts are touched
+  trace.warm_up(kTouched + 2);           // one piece is registered
+  trace.warm_up(kTouched + 4);           // three are
+  trace.owner_restart();
+  trace.warm_up();
+  write_all(trace, g, numbered(1));
+}
+
 void registration_refused(TraceBuilder& trace) {
   trace.trace().grant_bytes = trace.trace().segment_bytes / 2;
   constexpr std::uint32_t kSecondPiece = 1;

@@ -131,7 +131,8 @@ void TraceAuthor::begin() {
   }
   const bool trouble = profile_.faults && chance(profile_.registration_trouble);
   if (trouble || one_in(4)) {
-    const Id step = trace_.warm_up();
+    const std::uint64_t asks = 3 * pieces + 2;
+    const Id step = trace_.warm_up(modes.ratio(1, 4) ? modes.between(1, asks) : 0);
     if (trouble) registration_trouble(step);
   }
   continue_on(paths_.front());

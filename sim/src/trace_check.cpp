@@ -122,10 +122,10 @@ KindFields fields_of(StepKind kind) {
     case StepKind::store_evict:
       return {.of = true, .depth = true, .amount = true};
     case StepKind::make_room:
+    case StepKind::warm_up:
     case StepKind::pass_time:
       return {.amount = true};
     case StepKind::open:
-    case StepKind::warm_up:
     case StepKind::pump:
     case StepKind::snapshot:
     case StepKind::restart:

@@ -15,6 +15,7 @@ constexpr std::size_t kStepsMax = 96;
 constexpr std::size_t kFaultsMax = 96;
 constexpr int kTriesMax = 8;
 constexpr std::uint64_t kChangesMax = 4;
+constexpr std::uint64_t kWarmUpAsksMax = 16;
 
 template <class Items>
 auto at(Items& items, std::size_t index) {
@@ -302,6 +303,9 @@ class Mutation {
           step.amount = drawn->amount;
           step.depth = drawn->depth;
         }
+        break;
+      case StepKind::warm_up:
+        step.amount = rng_.below(kWarmUpAsksMax);
         break;
       case StepKind::open:
         if (step.actions.size() > 1 && rng_.ratio(1, 2)) {

@@ -22,6 +22,7 @@
 #include "holdfast/core/snapshot.hpp"
 #include "holdfast/core/tier_store.hpp"
 #include "holdfast/core/trie.hpp"
+#include "holdfast/core/warm_up.hpp"
 #include "holdfast/core/world.hpp"
 
 namespace holdfast {
@@ -305,7 +306,10 @@ class Manager final : public PathReferences {
     return {};
   }
 
-  Status warm_up(Absorbed& absorbed) { return store_.warm_up(absorbed); }
+  // Makes the store ready now, so that the first put need not: see warm_up.hpp, and the store for its errors.
+  Result<WarmUpReport> warm_up(Absorbed& absorbed, const WarmUpOptions& options = {}) {
+    return store_.warm_up(absorbed, options);
+  }
   // After an error that is_sticky() the caller tears the device context down; only then do quarantined plans end.
   void device_torn_down(std::vector<Error>& errors) { store_.device_torn_down(errors); }
   Status shut_down() { return store_.shut_down(); }

@@ -13,7 +13,9 @@
 
 #include "holdfast/core/plan_put.hpp"
 #include "holdfast/core/plan_read.hpp"
+#include "holdfast/core/segment_call.hpp"
 #include "holdfast/core/tier_store.hpp"
+#include "holdfast/core/warm_up.hpp"
 
 namespace holdfast {
 
@@ -21,13 +23,19 @@ namespace holdfast {
 template <Runtime Rt>
 class PlanTierStore {
  public:
-  PlanTierStore(Rt& runtime, const PlanOptions& options) : context_(runtime, options) {}
+  PlanTierStore(Rt& runtime, const PlanOptions& options)
+      : context_(runtime, options), segment_calls_(runtime.fluxon, runtime.clock, runtime.sync) {}
 
-  // Registers the owner's segments now, so that the first put need not.
-  Status warm_up(Absorbed& absorbed) {
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
-    if (!segments) return with_suppressed(std::move(segments.error()), absorbed);
-    return {};
+  // Makes the owner's segments ready now, so that the first put need not: see warm_up.hpp. To be run again when the
+  // owner was restarted. Whoever puts meanwhile waits until it has ended. TimedOut, Cancelled, StaleGeneration (another
+  // operation has seen a newer owner: run it again), RegistrationFailed, or the runtime's own failure to answer.
+  Result<WarmUpReport> warm_up(Absorbed& absorbed, const WarmUpOptions& options = {}) {
+    WarmUpRun<typename Rt::ClockType, typename Rt::SyncType> run(context_.runtime.clock, context_.runtime.sync,
+                                                                 options);
+    if (Status ready = make_ready(options, run, absorbed); !ready) {
+      return with_suppressed(std::move(ready.error()), absorbed);
+    }
+    return run.finish();
   }
 
   Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
@@ -161,6 +169,28 @@ class PlanTierStore {
   [[nodiscard]] RegistryCounts registry_counts() const { return context_.registry.counts(); }
 
  private:
+  template <class Run>
+  Status make_ready(const WarmUpOptions& options, Run& run, Absorbed& absorbed) {
+    if (!run.goes_on()) return make_error(Errc::cancelled, "warm_up", "before it began");
+    Result<SegmentsAnswer> answer = ask_for_segments(options, run);
+    if (!answer) return std::move(answer.error());
+    if (Status sound = check_segments(answer->segments); !sound) return sound;
+    run.enter(WarmUpStage::unregistering);
+    return context_.registry.ensure(answer->look, answer->segments, absorbed, &run);
+  }
+  template <class Run>
+  Result<SegmentsAnswer> ask_for_segments(const WarmUpOptions& options, Run& run) {
+    const auto look = [&] { return context_.registry.begin_look(); };
+    if (options.executor != nullptr) {
+      return segment_calls_.wait({*options.executor, options.segments_wait_max_ns, [&] { return run.goes_on(); }},
+                                 look);
+    }
+    const std::uint64_t number = look();
+    Result<std::vector<Segment>> segments = context_.runtime.fluxon.wait_local_segments_ready();
+    if (!segments) return std::move(segments.error());
+    return SegmentsAnswer{number, std::move(*segments)};
+  }
+
   void queue(const RemoveRequest& request, bool ours) {
     context_.unsettled.with([&](UnsettledTable& table) {
       for (std::size_t i = 0; i < request.keys.size(); ++i) {
@@ -244,6 +274,7 @@ class PlanTierStore {
   }
 
   PlanContext<Rt> context_;
+  SegmentCalls<typename Rt::Fluxon, typename Rt::ClockType, typename Rt::SyncType> segment_calls_;
 };
 
 }  // namespace holdfast

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "holdfast/core/copy_stream.hpp"
@@ -90,11 +93,26 @@ concept PathTierStore = requires(S& store, Keys keys, std::span<const DeviceTens
 // A store of whole tensors in ordinary memory: its caller takes owned snapshots and gives them away.
 template <class S>
 concept TensorTierStore = requires(S& store, std::string_view key, std::vector<std::byte> bytes) {
+  // Replaces what is there. After a failure the old value, the new one or none may be.
   { store.put_tensor(key, std::move(bytes)) } -> std::same_as<Status>;
-  // KeyNotFound 4000 when there is none.
+  // KeyNotFound 4000 when there is none; a damaged file, see is_damaged_file, is as good as none.
   { store.get_tensor(key) } -> std::same_as<Result<std::vector<std::byte>>>;
-  { store.has_tensor(key) } -> std::same_as<bool>;
+  // True when a get would give it now, false when there is none. A failure says neither.
+  { store.has_tensor(key) } -> std::same_as<Result<bool>>;
+  // Removing what is not there is a success.
   { store.remove_tensor(key) } -> std::same_as<Status>;
+};
+
+struct FailedPut {
+  std::string key;
+  Error error;
+};
+
+// One whose put may only have been queued when it succeeded. Publish nothing before a flush has returned without it.
+template <class S>
+concept QueuedTensorStore = TensorTierStore<S> && requires(S& store) {
+  // Does what is queued. Tells of each put that failed since the last flush, once.
+  { store.flush() } -> std::same_as<std::vector<FailedPut>>;
 };
 
 }  // namespace holdfast

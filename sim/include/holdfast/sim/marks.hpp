@@ -68,6 +68,7 @@ namespace holdfast::sim {
   X(registered_read_only, "segment registered read-only", false)                                 \
   X(second_mapping_refused, "second mapping refused, addresses translated", false)               \
   X(registration_rolled_back, "registration failed at a later piece, rolled back", false)        \
+  X(warm_up_cancelled, "warm-up cancelled between two pieces, rolled back", false)               \
   X(restart_resumed_warm, "snapshot, death, restart, resumed warm", false)                       \
   X(restart_resumed_cold, "snapshot, death, restart, resumed cold", false)                       \
   X(torn_snapshot_refused, "torn snapshot refused", false)                                       \

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,20 @@ struct EvictOutcome {
   std::vector<Error> absorbed;
 };
 
+// How far a warm-up is. No number goes back, and none is above its total; totals are 0 until they are known.
+struct WarmUpReached {
+  std::uint64_t touched_bytes = 0;
+  std::uint64_t touch_total_bytes = 0;
+  std::uint64_t registered_bytes = 0;
+  std::uint64_t register_total_bytes = 0;
+};
+// False: stop. It is not asked again.
+using WarmUpGoOn = std::function<bool(const WarmUpReached&)>;
+struct WarmUpOutcome {
+  WarmUpReached reached;
+  std::vector<Error> absorbed;
+};
+
 // Every failure of a runtime call is told once: in the error of the operation, in `absorbed`, or in
 // PumpOutcome::errors. What ends in a queue (unsettled, quarantined) is told when it enters.
 struct PumpOutcome {
@@ -113,8 +128,9 @@ class SystemUnderTest {
   virtual void unhold(std::uint32_t hold_id) = 0;
   virtual Result<EvictOutcome> evict(SessionId session, std::uint32_t depth) = 0;
   virtual Result<EvictOutcome> make_room(std::uint64_t bytes) = 0;
-  // Gives the failures after which it went on.
-  virtual Result<std::vector<Error>> warm_up() = 0;
+  // Makes the segments ready, so that no put registers any. A failure, as well as a stop, leaves nothing registered
+  // that was not before, but what cannot be unregistered.
+  virtual Result<WarmUpOutcome> warm_up(const WarmUpGoOn& go_on) = 0;
   virtual PumpOutcome pump() = 0;
   virtual Status snapshot() = 0;
   // The device context was torn down: no copy is in flight any more, whatever the waits said.

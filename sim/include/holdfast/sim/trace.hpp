@@ -37,7 +37,7 @@ enum class StepKind : std::uint8_t {
   unhold,         // let the references of the hold step `of` go
   evict,          // the blob of the node at `depth` on the path of the session `of`
   make_room,      // evict least recently used blobs until `amount` bytes are free of the capacity
-  warm_up,        // register the segments now
+  warm_up,        // make the segments ready now; cancelled when it asks for the `amount`th time, unless that is 0
   pump,           // periodic work
   snapshot,       // to the one snapshot file
   restart,        // the client dies and starts again from the last snapshot
@@ -55,7 +55,7 @@ struct Step {
   StepKind kind = StepKind::pump;
   std::uint32_t of = 0;      // the id of the open (or hold) step it belongs to
   std::uint32_t depth = 0;   // evict, store_evict
-  std::uint64_t amount = 0;  // make_room: bytes; pass_time: ns; store_evict: 0 = blob, 1 = latent
+  std::uint64_t amount = 0;  // make_room: bytes; pass_time: ns; store_evict: 0 = blob, 1 = latent; warm_up: see there
   bool join = false;         // where steps run side by side: all earlier ones end before it begins
   // open only:
   std::uint32_t world = 0;

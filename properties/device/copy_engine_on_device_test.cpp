@@ -14,7 +14,7 @@ struct Way {
 
 class CopiesOnDevice : public testing::TestWithParam<Way> {
  protected:
-  static constexpr std::uint64_t kBytes = 64 << 20;
+  static constexpr std::uint64_t kBytes = 48 << 20;
 
   CopiesOnDevice() {
     EXPECT_EQ(cudaMalloc(&memory_, kBytes), cudaSuccess);

@@ -25,7 +25,8 @@ using sim::Table;
 
 constexpr std::uint64_t kPoolBytes = 2ULL << 30;   // of host and of device memory
 constexpr std::uint64_t kMovedMax = 512ULL << 20;  // by one measurement, but for larger values
-constexpr std::size_t kBatchValues = 560;          // a window of 7 chunks of 40 layers
+constexpr std::size_t kBatchValues = 4096;         // as many as one plan has
+constexpr std::size_t kWindowValues = 560;         // of 7 chunks of 40 layers
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kDeviceGap = 256;
 constexpr double kGiB = 1ULL << 30;
@@ -82,7 +83,7 @@ StreamRef new_stream() {
   must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   return StreamRef::from_native(reinterpret_cast<std::uintptr_t>(stream)).value();
 }
-cudaStream_t native(StreamRef stream) { return reinterpret_cast<cudaStream_t>(stream.native()); }
+cudaStream_t stream_of(StreamRef stream) { return reinterpret_cast<cudaStream_t>(stream.stream_of()); }
 
 double seconds_of(const std::function<void()>& work) {
   const SteadyClock clock;
@@ -132,7 +133,7 @@ cudaMemcpyKind kind_of(CopyDirection direction) {
 void one_by_one(CopyDirection direction, std::span<const Copy> copies, StreamRef stream) {
   for (const Copy& copy : copies) {
     must(cudaMemcpyAsync(reinterpret_cast<void*>(copy.dst), reinterpret_cast<void*>(copy.src), copy.bytes,
-                         kind_of(direction), native(stream)),
+                         kind_of(direction), stream_of(stream)),
          "cudaMemcpyAsync");
   }
 }
@@ -202,8 +203,8 @@ class CopyBench {
 
  private:
   void wait() {
-    must(cudaStreamSynchronize(native(stream_)), "cudaStreamSynchronize");
-    must(cudaStreamSynchronize(native(other_)), "cudaStreamSynchronize");
+    must(cudaStreamSynchronize(stream_of(stream_)), "cudaStreamSynchronize");
+    must(cudaStreamSynchronize(stream_of(other_)), "cudaStreamSynchronize");
   }
   // The first is not counted.
   static double rate(std::vector<double> seconds, std::uint64_t bytes) {
@@ -265,7 +266,7 @@ class StoreBench {
     Table table({Align::right, Align::right, Align::left, Align::right, Align::right, Align::right});
     table.add({"value", "values", "operation", "one copy", "store", "core and owner"});
     for (const std::uint64_t bytes : {std::uint64_t{16} << 10, std::uint64_t{64} << 10, std::uint64_t{512} << 10}) {
-      for (const std::size_t values : {std::size_t{80}, kBatchValues}) {
+      for (const std::size_t values : {std::size_t{80}, kWindowValues}) {
         for (auto& row : rows(bytes, values)) table.add(std::move(row));
       }
       if (options_.progress) options_.progress(fmt::format("the store with values of {}", size_text(bytes)));

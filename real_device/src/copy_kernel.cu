@@ -8,7 +8,8 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr unsigned kUnroll = 4;
 constexpr std::uint64_t kSegmentBytes = sizeof(uint4) * kThreads * kUnroll;  // of one block at a time
-constexpr unsigned kSegmentsMax = 32;                                        // of one copy at a time
+// Enough to fill the link, and few enough that copies the other way, and whatever else the device does, find room.
+constexpr unsigned kBlocksMax = 160;
 
 template <std::size_t kCount>
 struct Batch {
@@ -37,11 +38,13 @@ __device__ void copy_segment(char* dst, const char* src, std::uint64_t bytes) {
   for (; at < body; at += kThreads) to[at] = from[at];
 }
 
-// A block for each copy (x) and for each of its segments in turn (y).
+// The blocks take the copies' segments in turn: first the first of every copy, then the second of each.
 template <std::size_t kCount>
-__global__ void copy_kernel(const __grid_constant__ Batch<kCount> batch) {
-  const KernelCopy copy = batch.copies[blockIdx.x];
-  for (std::uint64_t begin = blockIdx.y * kSegmentBytes; begin < copy.bytes; begin += gridDim.y * kSegmentBytes) {
+__global__ void copy_kernel(const __grid_constant__ Batch<kCount> batch, unsigned count, std::uint64_t segments) {
+  for (std::uint64_t turn = blockIdx.x; turn < segments * count; turn += gridDim.x) {
+    const KernelCopy copy = batch.copies[turn % count];
+    const std::uint64_t begin = turn / count * kSegmentBytes;
+    if (begin >= copy.bytes) continue;
     char* const dst = reinterpret_cast<char*>(copy.dst + begin);
     const char* const src = reinterpret_cast<const char*>(copy.src + begin);
     const std::uint64_t left = copy.bytes - begin;
@@ -68,9 +71,9 @@ cudaError_t launch(const KernelCopy* copies, std::size_t count, cudaStream_t str
     longest = copies[i].bytes > longest ? copies[i].bytes : longest;
   }
   const std::uint64_t segments = (longest + kSegmentBytes - 1) / kSegmentBytes;
-  const dim3 grid(static_cast<unsigned>(count),
-                  segments < kSegmentsMax ? static_cast<unsigned>(segments) : kSegmentsMax);
-  copy_kernel<kCount><<<grid, kThreads, 0, stream>>>(batch);
+  const std::uint64_t turns = segments * count;
+  const unsigned blocks = turns < kBlocksMax ? static_cast<unsigned>(turns) : kBlocksMax;
+  copy_kernel<kCount><<<blocks, kThreads, 0, stream>>>(batch, static_cast<unsigned>(count), segments);
   return cudaGetLastError();
 }
 

@@ -111,11 +111,20 @@ cudaError_t submit_to_kernel(std::span<const Copy> copies, cudaStream_t stream) 
 }
 
 cudaError_t submit_to_engines(CopyDirection direction, std::span<const Copy> copies, cudaStream_t stream) {
-  const cudaError_t status = submit_batch(copies, stream);
-  // Where there are no batches, none of the copies was taken.
-  if (status != cudaErrorNotSupported && status != cudaErrorCallRequiresNewerDriver) return status;
-  static_cast<void>(cudaGetLastError());
-  return submit_one_by_one(direction, copies, stream);
+  // Of thousands in one call the driver moves fewer bytes a second than of hundreds.
+  constexpr std::size_t kBatchMax = 512;
+  while (!copies.empty()) {
+    const std::span<const Copy> now = copies.first(std::min(copies.size(), kBatchMax));
+    const cudaError_t status = submit_batch(now, stream);
+    // Where there are no batches, none of these copies was taken.
+    if (status == cudaErrorNotSupported || status == cudaErrorCallRequiresNewerDriver) {
+      static_cast<void>(cudaGetLastError());
+      return submit_one_by_one(direction, copies, stream);
+    }
+    if (status != cudaSuccess) return status;
+    copies = copies.subspan(now.size());
+  }
+  return cudaSuccess;
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace holdfast::device {
 // Copies below so many bytes go to the kernel; 0: none does. The defaults are where the two cross on an H200 with CUDA
 // 13.0, over PCIe 5.
 struct CopyThresholds {
-  std::uint64_t to_device_bytes = 96 << 10;
-  std::uint64_t to_host_bytes = 512 << 10;
+  std::uint64_t to_device_bytes = 64 << 10;
+  std::uint64_t to_host_bytes = 64 << 10;
 };
 
 struct HostRangeOf {

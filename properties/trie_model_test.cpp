@@ -213,7 +213,7 @@ class Comparison {
     RC_ASSERT(forest_.lookup(*forest_.find_namespace(model_root(world)), views)->matched_chunks() == matched);
   }
   void evict() {
-    Node* victim = forest_.least_recent_evictable();
+    Node* victim = forest_.first_evictable();
     if (victim == nullptr) return;
     ModelNode* node = model_of(*victim);
     RC_ASSERT(node != nullptr);
@@ -284,7 +284,7 @@ class Comparison {
       order.push_back(model_of(node));
       return false;
     };
-    RC_ASSERT(forest_.least_recent_evictable(refuse, std::numeric_limits<std::uint64_t>::max()) == nullptr);
+    RC_ASSERT(forest_.first_evictable(refuse, std::numeric_limits<std::uint64_t>::max()) == nullptr);
     const auto expected =
         std::count_if(nodes_.begin(), nodes_.end(), [&](const ModelNode& node) { return evictable(node); });
     RC_ASSERT(order.size() == static_cast<std::size_t>(expected));

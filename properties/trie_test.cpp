@@ -45,7 +45,7 @@ std::vector<const Node*> eviction_order(Forest& forest) {
     order.push_back(&node);
     return false;
   };
-  EXPECT_EQ(forest.least_recent_evictable(refuse, std::numeric_limits<std::uint64_t>::max()), nullptr);
+  EXPECT_EQ(forest.first_evictable(refuse, std::numeric_limits<std::uint64_t>::max()), nullptr);
   return order;
 }
 
@@ -222,7 +222,7 @@ TEST_F(Trie, TheLeastRecentlyUsedBlobGoesFirst) {
   EXPECT_THAT(eviction_order(forest_), ElementsAre(a, b, c));
   EXPECT_EQ(lookup({"a"}), a);
   EXPECT_THAT(eviction_order(forest_), ElementsAre(b, c, a));
-  EXPECT_EQ(forest_.least_recent_evictable(), b);
+  EXPECT_EQ(forest_.first_evictable(), b);
 }
 
 TEST_F(Trie, LeavesGoBeforeInnerNodes) {
@@ -239,7 +239,7 @@ TEST_F(Trie, AReferencedOrWrittenBlobIsNoVictim) {
   forest_.acquire(chain);
   forest_.acquire(std::vector<Node*>{chain[1]});
   EXPECT_TRUE(forest_.check_evictable(*chain[0]).error().is(Errc::in_use));
-  EXPECT_EQ(forest_.least_recent_evictable(), nullptr);
+  EXPECT_EQ(forest_.first_evictable(), nullptr);
   forest_.release(chain);
   EXPECT_THAT(eviction_order(forest_), ElementsAre(chain[0]));
   forest_.release(std::vector<Node*>{chain[1]});
@@ -256,15 +256,15 @@ TEST_F(Trie, ANodeWithoutABlobIsNoVictim) {
   Node* node = forest_.get_or_create(*world_.root(), "1");
   forest_.set_skeleton_ready(*node, kSkeleton);
   EXPECT_TRUE(forest_.check_evictable(*node).error().is(Errc::not_found));
-  EXPECT_EQ(forest_.least_recent_evictable(), nullptr);
+  EXPECT_EQ(forest_.first_evictable(), nullptr);
 }
 
 TEST_F(Trie, AVictimInDoubtIsPassedOverWithinBounds) {
   Node* a = ready_child(*world_.root(), "a");
   Node* b = ready_child(*world_.root(), "b");
   const auto not_a = [&](const Node& node) { return &node != a; };
-  EXPECT_EQ(forest_.least_recent_evictable(not_a), b);
-  EXPECT_EQ(forest_.least_recent_evictable(not_a, 1), nullptr);
+  EXPECT_EQ(forest_.first_evictable(not_a), b);
+  EXPECT_EQ(forest_.first_evictable(not_a, 1), nullptr);
 }
 
 TEST_F(TrieWithSink, SinkBlobsArePinnedWhileTheWorldHasASession) {
@@ -355,7 +355,7 @@ TEST_F(TrieWithSink, ADroppedWorldIsGoneAndCanBeMadeAnew) {
   EXPECT_EQ(forest_.counts(), ForestCounts{});
   EXPECT_EQ(forest_.find_namespace(root_key(1)), nullptr);
   EXPECT_EQ(forest_.find(node_key(root_key(1), "1")), nullptr);
-  EXPECT_EQ(forest_.least_recent_evictable(), nullptr);
+  EXPECT_EQ(forest_.first_evictable(), nullptr);
   Namespace& again = forest_.open_namespace({.root = root_key(1)});
   EXPECT_EQ(forest_.find_child(*again.root(), "1"), nullptr);
   EXPECT_FALSE(ready_child(*again.root(), "1")->pinned());
@@ -456,7 +456,7 @@ std::uint64_t visits_of_steps(std::uint32_t nodes) {
     Node* child = forest.get_or_create(*found, "next");
     forest.set_blob_ready(*child, kBlob);
     forest.release(std::vector<Node*>{found});
-    forest.forget_blob(*forest.least_recent_evictable());
+    forest.forget_blob(*forest.first_evictable());
   }
   return forest.node_visits() - before;
 }

@@ -234,6 +234,59 @@ TEST_F(Trie, LeavesGoBeforeInnerNodes) {
   EXPECT_THAT(eviction_order(forest_), ElementsAre(chain[2], chain[1], fork, chain[0]));
 }
 
+TEST_F(Trie, EvictingALeafIsNoUseOfItsAncestors) {
+  const auto chain = ready_chain({"1", "2", "3"});
+  Node* other = ready_child(*world_.root(), "other");
+  forest_.set_being_written(*chain[2], true);
+  forest_.withdraw_blob(*chain[2]);
+  forest_.forget_blob(*chain[2]);
+  forest_.set_being_written(*chain[2], false);
+  EXPECT_THAT(eviction_order(forest_), ElementsAre(chain[1], chain[0], other));
+}
+
+TEST_F(Trie, AnEvictionThatFailedLeavesLeavesBeforeInnerNodes) {
+  const auto chain = ready_chain({"1", "2"});
+  forest_.set_being_written(*chain[1], true);
+  forest_.withdraw_blob(*chain[1]);
+  forest_.set_being_written(*chain[1], false);
+  EXPECT_THAT(eviction_order(forest_), ElementsAre(chain[1], chain[0]));
+}
+
+TEST_F(Trie, ReleasingAPathIsOneUseOfEachOfItsNodes) {
+  const auto chain = ready_chain({"1", "2", "3"});
+  Node* other = ready_child(*world_.root(), "other");
+  forest_.acquire(chain);
+  forest_.release(chain);
+  EXPECT_THAT(eviction_order(forest_), ElementsAre(other, chain[2], chain[1], chain[0]));
+  const std::uint64_t before = forest_.node_visits();
+  forest_.acquire(chain);
+  forest_.release(chain);
+  EXPECT_LE(forest_.node_visits(), before + 2 * chain.size());
+}
+
+TEST_F(TrieWithSink, AWorldIsIdleWhileNobodyUsesItAndNothingOfItCanBeServed) {
+  const auto chain = ready_chain({"1", "2"});
+  EXPECT_EQ(forest_.longest_idle(), nullptr);
+  forest_.close_namespace(world_);
+  EXPECT_EQ(forest_.longest_idle(), nullptr) << "it has blobs";
+  forest_.forget_blob(*chain[1]);
+  forest_.forget_blob(*chain[0]);
+  EXPECT_EQ(forest_.longest_idle(), &world_);
+  forest_.acquire(std::vector<Node*>{chain[0]});
+  EXPECT_EQ(forest_.longest_idle(), nullptr) << "a reference";
+  forest_.release(std::vector<Node*>{chain[0]});
+  forest_.set_being_written(*chain[0], true);
+  EXPECT_EQ(forest_.longest_idle(), nullptr) << "a put";
+  forest_.set_being_written(*chain[0], false);
+  EXPECT_EQ(forest_.longest_idle(), &world_);
+  Namespace& later = forest_.touch_namespace({.root = root_key(9)});
+  EXPECT_EQ(forest_.longest_idle(), &world_);
+  ASSERT_TRUE(forest_.drop_namespace(world_));
+  EXPECT_EQ(forest_.longest_idle(), &later);
+  forest_.open_namespace({.root = root_key(9)});
+  EXPECT_EQ(forest_.longest_idle(), nullptr);
+}
+
 TEST_F(Trie, AReferencedOrWrittenBlobIsNoVictim) {
   const auto chain = ready_chain({"1", "2"});
   forest_.acquire(chain);

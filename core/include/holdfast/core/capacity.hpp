@@ -18,9 +18,7 @@ struct CapacityMarks {
     return !limited() || (held_bytes <= upper_bytes && bytes <= upper_bytes - held_bytes);
   }
   // As little is held as room is made down to.
-  [[nodiscard]] bool is_low(std::uint64_t held_bytes) const {
-    return lower_bytes == 0 || held_bytes <= lower_bytes;
-  }
+  [[nodiscard]] bool is_low(std::uint64_t held_bytes) const { return lower_bytes == 0 || held_bytes <= lower_bytes; }
 };
 
 // InvalidArgument: a lower mark above the upper one, or without one.

@@ -88,8 +88,8 @@ struct SystemOptions {
   std::uint64_t capacity_bytes = 0;    // the upper mark; 0 = none
   std::uint64_t lower_mark_bytes = 0;  // 0 = the upper one
   Eviction eviction = Eviction::lru;
-  std::uint64_t grant_bytes = 0;     // registration pieces end on these
-  std::uint64_t hash_seed = 0;       // must not show
+  std::uint64_t grant_bytes = 0;  // registration pieces end on these
+  std::uint64_t hash_seed = 0;    // must not show
   bool in_memory_store = false;
   std::uint32_t batches_in_flight = 0;  // 0: synchronous; else overlapped, however short the batches
   // Host memory of the harness's, for a store that takes owned snapshots; used while the system lives.

@@ -133,7 +133,7 @@ struct Trace {
   std::uint64_t capacity_bytes = 0;    // of the manager, its upper mark; 0 = none
   std::uint64_t lower_mark_bytes = 0;  // a put that needs room makes it down to here; 0 = the upper mark
   Eviction eviction = Eviction::lru;
-  bool in_memory_store = false;      // the generic tier store instead of the Plan store
+  bool in_memory_store = false;  // the generic tier store instead of the Plan store
   // Of the Plan store: 0 = synchronous; else copies overlap, with so many batches of one operation in flight at most.
   std::uint32_t batches_in_flight = 0;
   bool copy_stream = false;  // the engines give copies a stream of their own, ordered with theirs by events

@@ -175,6 +175,19 @@ TEST_F(RoomTest, AnIdleWorldGoesAsAWholeWithItsLatentsAndNodes) {
   EXPECT_EQ(house.manager.accounted_bytes(), kNodeSlots);
 }
 
+TEST_F(RoomTest, AnIdleWorldWhoseLatentsMayNotBeRoutedYetStays) {
+  House house(*this, {.capacity_bytes = kNodeSlots});
+  Namespace& idle = **house.manager.open(spec);
+  EXPECT_CALL(cuda, copy_batch)
+      .WillOnce(Invoke(&device, &fakes::FakeCuda::copy_batch))
+      .WillRepeatedly(Return(cuda_error(CudaErrc::launch_failure, "copy_batch")));
+  EXPECT_EQ(ingest(house, idle, {"0"})->kv, IngestVerdict::failed);
+  house.manager.close(idle);
+  EXPECT_CALL(fluxon, remove).Times(0);
+  EXPECT_FALSE(house.manager.make_room(kNodeSlots, absorbed).has_value());
+  EXPECT_EQ(house.manager.accounted_bytes(), kLatentSlot);
+}
+
 TEST_F(RoomTest, TheLatentsOfAWorldInUseStay) {
   House house(*this, {.capacity_bytes = 2 * kNodeSlots});
   Namespace& world = **house.manager.open(spec);

@@ -448,19 +448,23 @@ class Manager final : public PathReferences {
   }
 
   // The lock is held. What an idle world has left are latents that lead nowhere. They are withdrawn; without any, the
-  // world goes at once.
-  std::vector<Farewell> begin_farewell(Namespace& world) {
-    std::vector<Farewell> leaving;
+  // world goes at once. False, and nothing is done, when one of them is too young or in doubt.
+  bool begin_farewell(Namespace& world, std::vector<Farewell>& leaving) {
+    const Nanos committed_before_ns = victims_before_ns();
+    KeyBatch keys;
     for (Node* node : forest_.nodes_of(world)) {
       if (!node->skeleton().ready) continue;
+      if (node->skeleton().committed_at_ns > committed_before_ns) return false;
+      keys.add_latent(node->key());
       leaving.push_back({node, node->skeleton().nbytes, node->skeleton().committed_at_ns});
     }
+    if (store_.unsettled(keys.keys())) return false;
     for (const Farewell& latent : leaving) {
       forest_.set_being_written(*latent.node, true);
       forest_.withdraw_skeleton(*latent.node);
     }
     if (leaving.empty()) drop(world);
-    return leaving;
+    return true;
   }
   // Removes them; what fails is removed later. Then the world goes, unless somebody has opened it meanwhile.
   std::uint64_t finish_farewell(Namespace& world, std::span<const Farewell> leaving, Absorbed& absorbed) {
@@ -493,6 +497,7 @@ class Manager final : public PathReferences {
   Result<EvictReceipt> free_up(const RoomRequest& request, Absorbed& absorbed) {
     EvictReceipt receipt;
     std::vector<const Node*> refused;
+    bool worlds_stay = false;  // the first that could go may not yet
     // Each turn lets a world go, evicts a blob or rules one out. What others store meanwhile is too young to be a
     // victim: there are no more turns than worlds and blobs.
     while (true) {
@@ -508,7 +513,7 @@ class Manager final : public PathReferences {
         Node* victim = nullptr;
         // What can never fit is not worth a single blob.
         if (!(fits && enough) && marks_.fits(0, request.bytes)) {
-          idle = forest_.longest_idle();
+          idle = worlds_stay ? nullptr : forest_.longest_idle();
           if (idle == nullptr) victim = next_victim(refused);
         }
         if (idle == nullptr && victim == nullptr) {
@@ -517,8 +522,8 @@ class Manager final : public PathReferences {
           return receipt;
         }
         if (idle != nullptr) {
-          leaving = begin_farewell(*idle);
-          if (leaving.empty()) continue;
+          worlds_stay = !begin_farewell(*idle, leaving);
+          if (worlds_stay || leaving.empty()) continue;
         } else if (Status begun = begin_eviction(*victim, eviction); !begun) {
           refused.push_back(victim);
           absorbed.push_back(std::move(begun.error()));
@@ -555,9 +560,12 @@ class Manager final : public PathReferences {
     return freed;
   }
 
+  // What was committed later is no victim yet.
+  [[nodiscard]] Nanos victims_before_ns() const { return runtime_.clock.now_ns() - options_.victim_age_min_ns; }
+
   // The lock is held.
   Node* next_victim(std::span<const Node* const> refused) {
-    const Nanos committed_before_ns = runtime_.clock.now_ns() - options_.victim_age_min_ns;
+    const Nanos committed_before_ns = victims_before_ns();
     return forest_.first_evictable([&](const Node& node) {
       return node.blob().ready && node.blob().committed_at_ns <= committed_before_ns &&
              std::find(refused.begin(), refused.end(), &node) == refused.end();

@@ -5,7 +5,8 @@
 namespace holdfast {
 namespace {
 
-std::uint64_t worth(const EvictionLink& link) { return link.base + link.level; }
+// Each victim is worth more than the last one of its kind: even what is never used ages the others.
+std::uint64_t worth(const EvictionLink& link) { return link.base + 1 + link.level; }
 
 bool goes_before(const EvictionLink& a, const EvictionLink& b) {
   return worth(a) != worth(b) ? worth(a) < worth(b) : a.turn < b.turn;

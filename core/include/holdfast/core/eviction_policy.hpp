@@ -45,10 +45,10 @@ class LeastRecentlyUsed final : public EvictionPolicy {
   EvictionList list_;
 };
 
-// What was found again stays longer (greedy dual, by frequency). A candidate is worth its uses, up to a bound, more
-// than the last victim was when it was used last; the least worth goes first, of equals the least recently used. What
-// was popular once is overtaken as victims grow dearer. A list for each number of uses: nothing costs more the more
-// candidates there are.
+// What was found again stays longer (greedy dual, by frequency). A candidate is worth one more, and its uses up to
+// a bound, than the last victim was when it was used last; the least worth goes first, of equals the least recently
+// used. What was popular once is overtaken as victims grow dearer. A list for each number of uses: nothing costs more
+// the more candidates there are.
 class FrequencyAware final : public EvictionPolicy {
  public:
   void inserted(EvictionLink& link) override;

@@ -154,7 +154,7 @@ TEST_F(RoomTest, IsNotMadeOfABlobWhoseLeavesAreThere) {
   ASSERT_TRUE(ingest(house, world, {"0"}).has_value());
   ASSERT_TRUE(ingest(house, world, {"0", "1"}).has_value());
   settle();
-  ASSERT_TRUE(house.manager.make_room(2 * kNodeSlots, absorbed)->evicted);
+  ASSERT_TRUE(house.manager.make_room(kNodeSlots + kLatentSlot, absorbed)->evicted);
   EXPECT_TRUE(ready(house, "0"));
   EXPECT_FALSE(house.manager.find(node_key(node_key(spec.root, "0"), "1"))->blob().ready);
 }

@@ -473,8 +473,7 @@ TEST_F(ExecutorTest, ClaimsOfMoreThanTheCapacityBreakItsBound) {
   const auto tells = [&] {
     const RunResult result = run();
     return std::any_of(result.violations.begin(), result.violations.end(), [](const Violation& violation) {
-      return violation.invariant == Invariant::capacity_bound &&
-             violation.culprits == "drain: more than the capacity";
+      return violation.invariant == Invariant::capacity_bound && violation.culprits == "drain: more than the capacity";
     });
   };
   trace_.capacity_bytes = kMuch;

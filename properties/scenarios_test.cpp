@@ -80,6 +80,8 @@ std::vector<Shown> shown() {
       {"evict_failed", 1, 0, {eviction_failed_retried, removal_lost_repeated}},
       {"evict_early", 1, 0, {leftover_removal_repeated}},
       {"make_room", 2, 0, {evicted}},
+      {"two_marks", 4, 2, {fork_resumed}},
+      {"idle_world", 3, 0, {}},
       {"store_evicts_latent", 3, 1, {latent_missing, store_evicted_ready}},
       {"store_evicts_between", 3, 1, {store_evicted_between, transfer_not_found, shorter_prefix}},
       {"handle_times_out", 1, 2, {handle_timed_out}},

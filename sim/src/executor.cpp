@@ -157,6 +157,8 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
 
   system_options = {};
   system_options.capacity_bytes = run_trace.capacity_bytes;
+  system_options.lower_mark_bytes = run_trace.lower_mark_bytes;
+  system_options.eviction = run_trace.eviction;
   system_options.grant_bytes = run_trace.grant_bytes;
   system_options.hash_seed = perturbation.hash_seed;
   system_options.in_memory_store = run_trace.in_memory_store;
@@ -166,6 +168,9 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   times_switched = rounds = 0;
   hosts.clear();
   endings.clear();
+  if (run_trace.capacity_bytes != 0 && !run_trace.in_memory_store) {
+    monitor.watch_puts([this](std::uint64_t slots) { check_put_fits(slots); });
+  }
   system = factory(side_by_side ? turn_ports : ports, book, system_options);
   // Before the first step nothing is injected.
   context.faults_on = false;
@@ -215,6 +220,7 @@ RunResult Executor::Impl::take_result() {
 void Executor::Impl::run_step(const Step& step) {
   Ending ending = perform(step);
   if (injector.client_dead()) after_death(step, ending);
+  check_accounts();
   end_step(step, ending);
 }
 

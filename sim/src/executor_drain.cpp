@@ -296,16 +296,6 @@ Executor::Impl::PathAgain Executor::Impl::path_again(SessionId id, const Geometr
 
 // ---- What is left.
 
-void Executor::Impl::check_capacity() {
-  if (trace->capacity_bytes == 0) return;
-  context.verdicts.checked(Invariant::quiescent_baseline);
-  if (book.claimed_slot_bytes() <= trace->capacity_bytes) return;
-  context.violate(Invariant::quiescent_baseline, {},
-                  "what is claimed takes " + std::to_string(book.claimed_slot_bytes()) + " bytes of a capacity of " +
-                      std::to_string(trace->capacity_bytes),
-                  "more than the capacity");
-}
-
 void Executor::Impl::check_store_is_accounted(const Inspection& inspection) {
   std::uint64_t orphans = 0;
   std::string named;

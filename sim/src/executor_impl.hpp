@@ -176,9 +176,17 @@ struct Executor::Impl {
   [[nodiscard]] const Step* path_to_try();
   // Resumes clean_step's path, and writes all of it but its last chunk.
   [[nodiscard]] PathAgain path_again(SessionId id, const Geometry& geometry);
-  void check_capacity();
   void check_store_is_accounted(const Inspection& inspection);
   void check_owner_baseline();
+
+  // ---- executor_capacity.cpp: what may be held, and what is accounted.
+  // Before a put of so many slot bytes starts.
+  void check_put_fits(std::uint64_t slots);
+  // While no step is under way.
+  void check_accounts();
+  // Slot bytes of what is stored and this client knows of; nothing when that cannot be told.
+  [[nodiscard]] std::optional<std::uint64_t> held_and_known();
+  void check_capacity();
 
   // ---- What they share.
   [[nodiscard]] Session* find(SessionId id, bool open_only = true);

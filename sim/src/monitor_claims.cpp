@@ -200,10 +200,10 @@ void Monitor::Impl::claim(Claim claim, std::string_view locator, std::uint32_t n
 }
 
 std::string Monitor::Impl::why_it_stays(const NodeRecord& node, Claim claim) const {
-  if (claim == Claim::latent) return "latents are the skeleton, which always stays";
+  if (claim == Claim::latent && !world_goes) return "latents are the skeleton, which always stays";
   if (node.pinned) return "the node is pinned";
   if (node.holds > 0) return fmt::format("the node is referenced {} times", node.holds);
-  for (const std::uint32_t key : node.keys[static_cast<std::size_t>(Claim::kv)]) {
+  for (const std::uint32_t key : node.keys[static_cast<std::size_t>(claim)]) {
     if (const PlanRecord* reader = plans.reader_of(key)) return fmt::format("{} reads it", describe(*reader));
     const KeyRecord& record = claims.at(key);
     // What this eviction itself left in doubt is no objection, nor what an earlier client did: this one cannot know.

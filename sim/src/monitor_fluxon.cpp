@@ -166,6 +166,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
   }
 
   Result<PlanPtr> local_fast_put_start(Keys keys, std::uint64_t value_len, const PutOptions& options) override {
+    if (monitor.watch_put) monitor.watch_put(keys.size() * slot_bytes(value_len));
     auto answer = below().local_fast_put_start(keys, value_len, options);
     auto& fields = monitor.count_call();
     fields = {value_len,

@@ -56,6 +56,8 @@ struct Monitor::Impl {
   std::uint32_t registration_ordinal = 0;
   std::uint32_t warm_epoch = kNowhere;  // of the last warm-up that succeeded
   bool memory_store = false;
+  bool world_goes = false;  // of what is withdrawn
+  PutWatch watch_put;
   bool side_by_side = false;
   std::uint64_t heard = 0;            // answers of wait_local_segments_ready
   std::uint64_t known = 0;            // the newest of them that has been learned

@@ -99,6 +99,8 @@ void evict_held(TraceBuilder& trace);
 void evict_failed(TraceBuilder& trace);
 void evict_early(TraceBuilder& trace);
 void make_room(TraceBuilder& trace);
+void two_marks(TraceBuilder& trace);
+void idle_world(TraceBuilder& trace);
 void store_evicts_latent(TraceBuilder& trace);
 void store_evicts_between(TraceBuilder& trace);
 void handle_times_out(TraceBuilder& trace);
@@ -140,5 +142,6 @@ void loss_beside_put(TraceBuilder& trace);
 void snapshot_beside_evict(TraceBuilder& trace);
 void snapshot_beside_snapshot(TraceBuilder& trace);
 void puts_in_little_room(TraceBuilder& trace);
+void idle_world_beside_open(TraceBuilder& trace);
 
 }  // namespace holdfast::sim::scenario

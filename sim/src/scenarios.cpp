@@ -136,6 +136,9 @@ constexpr auto kEntries = std::to_array<Entry>({
     {{"evict_failed", "a removal fails: the blob is not served, and evicted later"}, scenario::evict_failed},
     {{"evict_early", "evicted so soon that the removals find nothing, and are repeated"}, scenario::evict_early},
     {{"make_room", "a put under pressure evicts first"}, scenario::make_room},
+    {{"two_marks", "a put over the upper mark makes room down to the lower one; what was found stays longer"},
+     scenario::two_marks},
+    {{"idle_world", "what is left of a world that nobody uses goes as a whole, to make room"}, scenario::idle_world},
     {{"store_evicts_latent", "the store loses a latent whose blob is there"}, scenario::store_evicts_latent},
     {{"store_evicts_between", "the store evicts a value between the start of a get and its transfer"},
      scenario::store_evicts_between},
@@ -192,6 +195,8 @@ constexpr auto kTogether = std::to_array<Entry>({
     {{"snapshot_beside_snapshot", "two snapshots are taken, and a new client starts from one"},
      scenario::snapshot_beside_snapshot},
     {{"puts_in_little_room", "two sessions write, and there is room for one"}, scenario::puts_in_little_room},
+    {{"idle_world_beside_open", "a world is let go while a session opens it and writes"},
+     scenario::idle_world_beside_open},
 });
 
 template <std::size_t kCount>

@@ -74,6 +74,32 @@ void make_room(TraceBuilder& trace) {
   trace.make_room(4 * kSlotAlignment);
 }
 
+void two_marks(TraceBuilder& trace) {
+  constexpr std::uint64_t kChunkBytes = 5 * kSlotAlignment;
+  trace.trace().capacity_bytes = 3 * kChunkBytes;
+  trace.trace().lower_mark_bytes = kChunkBytes;
+  trace.trace().eviction = Eviction::frequency;
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(4, 0));
+  write_all(trace, g, numbered(3));
+  trace.pass_time(kSettled);
+  resume_then_generate(trace, g, {"0", "1", "\"2\""}, 1);
+}
+
+void idle_world(TraceBuilder& trace) {
+  // A chunk takes five slots. The first world's blob goes before its latent, which goes with its world.
+  trace.trace().capacity_bytes = 6 * kSlotAlignment;
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(4, 0));
+  trace.close(write_all(trace, g, numbered(1)));
+  trace.pass_time(kSettled);
+  const Id other = trace.open({.world = 2, .geometry = g, .actions = numbered(2)});
+  for (int i = 0; i < 2; ++i) {
+    trace.generate(other);
+    trace.pass_time(kSettled);
+  }
+}
+
 void store_evicts_latent(TraceBuilder& trace) {
   one_piece(trace);
   const std::uint32_t g = trace.geometry(rolling(4, 0));

@@ -274,6 +274,18 @@ void snapshot_beside_snapshot(TraceBuilder& trace) {
   resume_then_generate(trace, g, numbered(1), 0);
 }
 
+void idle_world_beside_open(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  trace.trace().capacity_bytes = 2 * kSlotsOfAChunk * kSlotAlignment;
+  const Id writer = write_all(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  trace.evict(writer, 0);
+  trace.close(writer);
+  trace.together();
+  trace.make_room(2 * kSlotsOfAChunk * kSlotAlignment);
+  trace.generate(open(trace, g, numbered(1)));
+}
+
 void puts_in_little_room(TraceBuilder& trace) {
   const std::uint32_t g = small(trace);
   trace.trace().capacity_bytes = kSlotsOfAChunk * kSlotAlignment;

@@ -16,7 +16,17 @@ constexpr std::uint32_t kLevelOfOne = 31;       // rows of 2^(31 - level)
 constexpr std::size_t kEarlierSessionsMax = 8;  // that a session is merged into
 constexpr std::uint64_t kStepByStepBelow = 17;  // larger numbers are only halved, or their leading digit kept
 
-enum Setting : std::uint32_t { kStore, kOverlap, kCopyStream, kCapacity, kSegment, kGrant, kTraceSettings };
+enum Setting : std::uint32_t {
+  kStore,
+  kOverlap,
+  kCopyStream,
+  kCapacity,
+  kLowerMark,
+  kEviction,
+  kSegment,
+  kGrant,
+  kTraceSettings
+};
 enum GeometrySetting : std::uint32_t { kFullWithoutSink, kFull, kFitRing, kNoLatents, kGeometrySettings };
 enum FaultSetting : std::uint32_t { kFirstOfCall, kFirstOfKind, kTransient, kFaultSettings };
 enum Sizes : std::uint32_t { kOneSize, kOneSizeFirstCalls, kOneSizeLess, kSizesVariants };
@@ -217,6 +227,14 @@ bool plain_setting(Trace& trace, const Edit& edit) {
       return true;
     case kCapacity:
       trace.capacity_bytes = plain.capacity_bytes;
+      trace.lower_mark_bytes = plain.lower_mark_bytes;
+      trace.eviction = plain.eviction;
+      return true;
+    case kLowerMark:
+      trace.lower_mark_bytes = plain.lower_mark_bytes;
+      return true;
+    case kEviction:
+      trace.eviction = plain.eviction;
       return true;
     case kSegment:
       trace.segment_bytes = plain.segment_bytes;

@@ -109,6 +109,11 @@ void TraceAuthor::begin() {
   trace.segment_bytes = trace.grant_bytes * pieces;
   if (one_in(3)) trace.capacity_bytes = trace.segment_bytes * rng_.between(2, 6) / 8 / kSlotAlignment * kSlotAlignment;
 
+  if (trace.capacity_bytes != 0) {
+    if (modes.ratio(1, 2)) trace.lower_mark_bytes = trace.capacity_bytes * modes.between(4, 7) / 8;
+    if (modes.ratio(1, 2)) trace.eviction = Eviction::frequency;
+  }
+
   const std::uint32_t geometries = one_in(4) ? 2 : 1;
   for (std::uint32_t i = 0; i < geometries; ++i) {
     auto [geometry, chunks] = draw_ring(rng_, leaning_.shapes);

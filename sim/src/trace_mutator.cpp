@@ -360,6 +360,8 @@ class Mutation {
       case 1:
         trace_.capacity_bytes =
             trace_.capacity_bytes == 0 ? trace_.segment_bytes / 4 / kSlotAlignment * kSlotAlignment : 0;
+        trace_.lower_mark_bytes = rng_.below(2) == 0 ? 0 : trace_.capacity_bytes / 2;
+        trace_.eviction = static_cast<Eviction>(rng_.below(kEvictionCount));
         break;
       case 2:
         trace_.segment_bytes = std::max(trace_.segment_bytes / 2 / kSlotAlignment, 1UL) * kSlotAlignment;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <span>
@@ -17,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "holdfast/core/capacity.hpp"
+#include "holdfast/core/check.hpp"
 #include "holdfast/core/owned_snapshots.hpp"
 #include "holdfast/core/path_lease.hpp"
 #include "holdfast/core/snapshot.hpp"
@@ -28,7 +31,9 @@
 namespace holdfast {
 
 struct ManagerOptions {
-  std::uint64_t capacity_bytes = 0;  // of slots; 0 = no limit
+  std::uint64_t capacity_bytes = 0;    // the upper mark, see CapacityMarks
+  std::uint64_t lower_mark_bytes = 0;  // see there
+  EvictionPolicy* eviction = nullptr;  // of this manager alone, outlives it; null: the least recently used goes first
   std::uint64_t hash_seed = 0;
   TrieListener* listener = nullptr;  // outlives the manager
   // Younger blobs are no victims of make_room: their routes may not exist yet, so that removing them would free
@@ -54,6 +59,7 @@ struct ManagerCounts {
   ForestCounts forest;
   // Slot bytes of blobs, latents, unsettled keys, quarantined plans, and of puts that are under way.
   std::uint64_t accounted_bytes = 0;
+  std::uint64_t in_doubt_bytes = 0;  // of these: unsettled, quarantined, and of evictions that failed
   std::uint64_t unsettled = 0;
   std::uint64_t quarantined = 0;
   RegistryCounts registry;
@@ -96,8 +102,10 @@ class Manager final : public PathReferences {
         mutex_(runtime.sync),
         forest_(forest_options(options)) {}
 
-  // A session's world; the layout's and ring's own errors. Ends with close.
+  // A session's world; the layout's and ring's own errors, and those of the options' marks. Ends with close; what is of
+  // the world may end with its last session, and with whatever the caller holds of it.
   Result<Namespace*> open(const WorldSpec& spec) {
+    if (Status valid = validate_marks(marks_); !valid) return std::move(valid.error());
     if (Status valid = validate_world(spec); !valid) return std::move(valid.error());
     const std::scoped_lock lock(mutex_);
     layouts_.insert_or_assign(spec.root, spec.layout);
@@ -255,8 +263,11 @@ class Manager final : public PathReferences {
     return finish_eviction(eviction, absorbed);
   }
 
-  // Evicts least recently used blobs until `bytes` are free of the capacity. OutOfRoom when that is not possible.
-  Result<EvictReceipt> make_room(std::uint64_t bytes, Absorbed& absorbed) { return free_up(bytes, false, absorbed); }
+  // Lets idle worlds go and evicts blobs, in the policy's order, until `bytes` are free of the capacity. OutOfRoom when
+  // that is not possible.
+  Result<EvictReceipt> make_room(std::uint64_t bytes, Absorbed& absorbed) {
+    return free_up({bytes, RoomFor::asking}, absorbed);
+  }
 
   // Periodic work: settles what is due, and tries failed evictions again. Gives the number of keys settled. Errors are
   // moved to `errors`; what they belong to stays queued.
@@ -323,6 +334,7 @@ class Manager final : public PathReferences {
     ManagerCounts counts;
     counts.forest = forest_.counts();
     counts.accounted_bytes = accounted_locked();
+    counts.in_doubt_bytes = store_.held_bytes() + counts.forest.slot_bytes - counts.forest.ready_slot_bytes;
     counts.unsettled = store_.unsettled_keys();
     counts.quarantined = store_.quarantined();
     counts.registry = store_.registry_counts();
@@ -347,7 +359,21 @@ class Manager final : public PathReferences {
     Nanos committed_at_ns = 0;
   };
 
-  static ForestOptions forest_options(const ManagerOptions& options) { return {options.hash_seed, options.listener}; }
+  // A latent that is withdrawn, and whose node is claimed, until finish_farewell.
+  struct Farewell {
+    Node* node = nullptr;
+    std::uint64_t nbytes = 0;
+    Nanos committed_at_ns = 0;
+  };
+  enum class RoomFor : std::uint8_t { asking, a_put };
+  struct RoomRequest {
+    std::uint64_t bytes = 0;
+    RoomFor what = RoomFor::asking;  // a put makes room down to the lower mark, and takes what it needs at that instant
+  };
+
+  static ForestOptions forest_options(const ManagerOptions& options) {
+    return {options.hash_seed, options.listener, options.eviction};
+  }
 
   template <class Look>
   auto read_locked(Look&& look) const {
@@ -412,8 +438,8 @@ class Manager final : public PathReferences {
         store_.remove({eviction.keys.keys(), eviction.value_bytes, eviction.committed_at_ns}, absorbed);
     const std::scoped_lock lock(mutex_);
     Node& node = *eviction.node;
-    forest_.set_being_written(node, false);
     if (!removed.failures.empty()) {
+      forest_.set_being_written(node, false);
       evicting_.push_back(node.key());
       Error error = make_error(Errc::remove_failed, "evict_blob",
                                fmt::format("{} of {} values", removed.failures.size(), eviction.keys.size()));
@@ -421,38 +447,96 @@ class Manager final : public PathReferences {
       return with_suppressed(std::move(error), absorbed);
     }
     const std::uint64_t freed = forget_blob(node);
+    forest_.set_being_written(node, false);
     return EvictReceipt{true, freed};
   }
 
-  // Evicts until `bytes` are free, and takes them at that instant when `reserve` says so.
-  Result<EvictReceipt> free_up(std::uint64_t bytes, bool reserve, Absorbed& absorbed) {
+  // The lock is held. What an idle world has left are latents that lead nowhere. They are withdrawn; without any, the
+  // world goes at once. False, and nothing is done, when one of them is too young or in doubt.
+  bool begin_farewell(Namespace& world, std::vector<Farewell>& leaving) {
+    const Nanos committed_before_ns = victims_before_ns();
+    KeyBatch keys;
+    for (Node* node : forest_.nodes_of(world)) {
+      if (!node->skeleton().ready) continue;
+      if (node->skeleton().committed_at_ns > committed_before_ns) return false;
+      keys.add_latent(node->key());
+      leaving.push_back({node, node->skeleton().nbytes, node->skeleton().committed_at_ns});
+    }
+    if (store_.unsettled(keys.keys())) return false;
+    for (const Farewell& latent : leaving) {
+      forest_.set_being_written(*latent.node, true);
+      forest_.withdraw_skeleton(*latent.node);
+    }
+    if (leaving.empty()) drop(world);
+    return true;
+  }
+  // Removes them; what fails is removed later. Then the world goes, unless somebody has opened it meanwhile.
+  std::uint64_t finish_farewell(Namespace& world, std::span<const Farewell> leaving, Absorbed& absorbed) {
+    std::uint64_t freed = 0;
+    for (const Farewell& latent : leaving) {
+      KeyBatch keys;
+      keys.add_latent(latent.node->key());
+      const RemoveRequest request{keys.keys(), std::span(&latent.nbytes, 1), latent.committed_at_ns};
+      RemoveOutcome removed = store_.remove(request, absorbed);
+      const std::scoped_lock lock(mutex_);
+      if (!removed.failures.empty()) store_.queue_removal(request);
+      if (removed.removed > 0) freed += slot_bytes(latent.nbytes);
+      held_bytes_ -= slot_bytes(latent.nbytes);
+      absorbed.insert(absorbed.end(), std::make_move_iterator(removed.failures.begin()),
+                      std::make_move_iterator(removed.failures.end()));
+    }
+    const std::scoped_lock lock(mutex_);
+    for (const Farewell& latent : leaving) forest_.set_being_written(*latent.node, false);
+    if (world.idle()) drop(world);
+    return freed;
+  }
+  // The lock is held, and the world is idle.
+  void drop(Namespace& world) {
+    const NodeKey root = world.root_key();
+    const Status dropped = forest_.drop_namespace(world);
+    check(dropped.has_value(), "an idle world can be dropped");
+    layouts_.erase(root);
+  }
+
+  Result<EvictReceipt> free_up(const RoomRequest& request, Absorbed& absorbed) {
     EvictReceipt receipt;
     std::vector<const Node*> refused;
-    // Each turn evicts a blob or rules one out. What others store meanwhile is too young to be a victim: there are no
-    // more turns than blobs.
+    bool worlds_stay = false;  // the first that could go may not yet
+    // Each turn lets a world go, evicts a blob or rules one out. What others store meanwhile is too young to be a
+    // victim: there are no more turns than worlds and blobs.
     while (true) {
       Eviction eviction;
+      Namespace* idle = nullptr;
+      std::vector<Farewell> leaving;
       {
         const std::scoped_lock lock(mutex_);
-        const std::uint64_t held = options_.capacity_bytes == 0 ? 0 : accounted_locked();
-        if (options_.capacity_bytes == 0 || has_room(held, bytes)) {
-          if (reserve) reserved_bytes_ += bytes;
+        const std::uint64_t held = marks_.limited() ? accounted_locked() : 0;
+        const bool fits = marks_.fits(held, request.bytes);
+        // Down to the lower mark only when it had to be made.
+        const bool enough = request.what == RoomFor::asking || !receipt.evicted || marks_.is_low(held);
+        Node* victim = nullptr;
+        // What can never fit is not worth a single blob.
+        if (!(fits && enough) && marks_.fits(0, request.bytes)) {
+          idle = worlds_stay ? nullptr : forest_.longest_idle();
+          if (idle == nullptr) victim = next_victim(refused);
+        }
+        if (idle == nullptr && victim == nullptr) {
+          if (!fits) return with_suppressed(no_room(request.bytes, held), absorbed);
+          if (request.what == RoomFor::a_put) reserved_bytes_ += request.bytes;
           return receipt;
         }
-        // What can never fit is not worth a single blob.
-        Node* victim = has_room(0, bytes) ? next_victim(refused) : nullptr;
-        if (victim == nullptr) {
-          return with_suppressed(
-              make_error(Errc::out_of_room, "make_room",
-                         fmt::format("{} bytes are needed, {} of {} are held, and nothing can be evicted", bytes, held,
-                                     options_.capacity_bytes)),
-              absorbed);
-        }
-        if (Status begun = begin_eviction(*victim, eviction); !begun) {
+        if (idle != nullptr) {
+          worlds_stay = !begin_farewell(*idle, leaving);
+          if (worlds_stay || leaving.empty()) continue;
+        } else if (Status begun = begin_eviction(*victim, eviction); !begun) {
           refused.push_back(victim);
           absorbed.push_back(std::move(begun.error()));
           continue;
         }
+      }
+      if (idle != nullptr) {
+        note_freed(finish_farewell(*idle, leaving, absorbed), receipt);
+        continue;
       }
       Result<EvictReceipt> evicted = finish_eviction(eviction, absorbed);
       if (!evicted) {
@@ -460,9 +544,17 @@ class Manager final : public PathReferences {
         absorbed.push_back(std::move(evicted.error()));
         continue;
       }
-      receipt.evicted = true;
-      receipt.freed_bytes += evicted->freed_bytes;
+      note_freed(evicted->freed_bytes, receipt);
     }
+  }
+  static void note_freed(std::uint64_t bytes, EvictReceipt& receipt) {
+    receipt.evicted = receipt.evicted || bytes > 0;
+    receipt.freed_bytes += bytes;
+  }
+  Error no_room(std::uint64_t bytes, std::uint64_t held) const {
+    return make_error(Errc::out_of_room, "make_room",
+                      fmt::format("{} bytes are needed, {} of {} are held, and nothing can be evicted", bytes, held,
+                                  marks_.upper_bytes));
   }
 
   std::uint64_t forget_blob(Node& node) {
@@ -472,14 +564,13 @@ class Manager final : public PathReferences {
     return freed;
   }
 
-  [[nodiscard]] bool has_room(std::uint64_t held, std::uint64_t bytes) const {
-    return held <= options_.capacity_bytes && bytes <= options_.capacity_bytes - held;
-  }
+  // What was committed later is no victim yet.
+  [[nodiscard]] Nanos victims_before_ns() const { return runtime_.clock.now_ns() - options_.victim_age_min_ns; }
 
   // The lock is held.
   Node* next_victim(std::span<const Node* const> refused) {
-    const Nanos committed_before_ns = runtime_.clock.now_ns() - options_.victim_age_min_ns;
-    return forest_.least_recent_evictable([&](const Node& node) {
+    const Nanos committed_before_ns = victims_before_ns();
+    return forest_.first_evictable([&](const Node& node) {
       return node.blob().ready && node.blob().committed_at_ns <= committed_before_ns &&
              std::find(refused.begin(), refused.end(), &node) == refused.end();
     });
@@ -535,7 +626,7 @@ class Manager final : public PathReferences {
   template <class Publish>
   Result<PutReceipt> put_reserved(Keys keys, std::span<const DeviceTensor> tensors, std::uint64_t slots,
                                   const CopyStream& stream, Absorbed& absorbed, Publish&& publish) {
-    if (Result<EvictReceipt> room = free_up(slots, true, absorbed); !room) return std::move(room.error());
+    if (Result<EvictReceipt> room = free_up({slots, RoomFor::a_put}, absorbed); !room) return std::move(room.error());
     Result<PutReceipt> put = store_.put(keys, tensors, stream, absorbed);
     const std::scoped_lock lock(mutex_);
     reserved_bytes_ -= slots;
@@ -605,6 +696,7 @@ class Manager final : public PathReferences {
 
   Rt& runtime_;
   const ManagerOptions options_;
+  const CapacityMarks marks_{options_.capacity_bytes, options_.lower_mark_bytes};
   Access store_;
   mutable typename Rt::SyncType::Mutex mutex_;
   // Guarded by mutex_:

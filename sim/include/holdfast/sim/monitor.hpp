@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -73,6 +74,14 @@ class Monitor final : public ClaimListener {
   // The store under test keeps its values itself, so claims have no keys in an owner: a claim then needs that no copy
   // to the host is in flight. Stays until reset.
   void expect_memory_store();
+
+  // Told of each put's slot bytes before its plan starts. Stays until reset.
+  using PutWatch = std::function<void(std::uint64_t slot_bytes)>;
+  void watch_puts(PutWatch watch);
+  // Slot bytes of the put plans that are live.
+  [[nodiscard]] std::uint64_t live_put_bytes() const;
+  // What is withdrawn goes with its world, which nobody uses: latents too.
+  void lets_worlds_go(bool idle);
 
   // The engine's device memory: copies must lie inside one of these.
   void declare_tensor(std::uintptr_t base, std::uint64_t bytes);

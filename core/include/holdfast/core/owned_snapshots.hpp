@@ -106,9 +106,12 @@ class OwnedSnapshots {
     return {ReadVerdict::restored, true, {}};
   }
 
-  Result<bool> probe(Keys keys, Absorbed& /*absorbed*/) {
-    return std::all_of(keys.begin(), keys.end(), [&](std::string_view key) { return store_.has_tensor(key); });
+  Result<Presence> probe(Keys keys, Absorbed& /*absorbed*/) {
+    return Presence{std::all_of(keys.begin(), keys.end(), [&](std::string_view key) { return store_.has_tensor(key); }),
+                    epoch()};
   }
+  // A store of ordinary memory loses nothing by itself.
+  [[nodiscard]] static std::uint64_t epoch() { return 0; }
 
   RemoveOutcome remove(const RemoveRequest& request, Absorbed& /*absorbed*/) {
     RemoveOutcome outcome;

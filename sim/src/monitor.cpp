@@ -76,6 +76,8 @@ void Monitor::Impl::reset() {
   tensor_ordinal = registration_ordinal = 0;
   memory_store = side_by_side = false;
   heard = known = 0;
+  claim_changes = last_epoch_before = 0;
+  last_doubtful = false;
 }
 
 Monitor::Monitor(RunContext& context, FluxonBackend& fluxon, CudaBackend& cuda, FileBackend& files, const Tap& tap)

@@ -16,7 +16,16 @@ constexpr std::uint32_t kLevelOfOne = 31;       // rows of 2^(31 - level)
 constexpr std::size_t kEarlierSessionsMax = 8;  // that a session is merged into
 constexpr std::uint64_t kStepByStepBelow = 17;  // larger numbers are only halved, or their leading digit kept
 
-enum Setting : std::uint32_t { kStore, kOverlap, kCopyStream, kCapacity, kSegment, kGrant, kTraceSettings };
+enum Setting : std::uint32_t {
+  kStore,
+  kOverlap,
+  kPumpProbes,
+  kCopyStream,
+  kCapacity,
+  kSegment,
+  kGrant,
+  kTraceSettings
+};
 enum GeometrySetting : std::uint32_t { kFullWithoutSink, kFull, kFitRing, kNoLatents, kGeometrySettings };
 enum FaultSetting : std::uint32_t { kFirstOfCall, kFirstOfKind, kTransient, kFaultSettings };
 enum Sizes : std::uint32_t { kOneSize, kOneSizeFirstCalls, kOneSizeLess, kSizesVariants };
@@ -211,6 +220,9 @@ bool plain_setting(Trace& trace, const Edit& edit) {
       return true;
     case kOverlap:
       trace.batches_in_flight = plain.batches_in_flight;
+      return true;
+    case kPumpProbes:
+      trace.pump_probes = plain.pump_probes;
       return true;
     case kCopyStream:
       trace.copy_stream = plain.copy_stream;

@@ -358,7 +358,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
       handle.keys.assign(scratch.begin(), scratch.end());
       found(answer->raw_prefix_hit_len, submitted_ns);
     }
-    monitor.note_get(keys, scratch, answer);
+    monitor.note_get(keys, scratch, atomic_group_lens.size(), answer);
     monitor.log(Call::get_start, answer, [&] {
       return answer ? fmt::format("handle {}: {}, {} found, {} transferable", ordinal, whose(),
                                   answer->raw_prefix_hit_len, answer->transferable_len)

@@ -125,7 +125,7 @@ struct Monitor::Impl {
     std::size_t end = 0;
   };
   void note_claimed(NodeRecord& node, Claim claim);
-  void note_get(Keys keys, std::span<const std::uint32_t> of, const Result<GetStart>& answer);
+  void note_get(Keys keys, std::span<const std::uint32_t> of, std::size_t groups, const Result<GetStart>& answer);
   void note_asked(const AskedRun& run, Keys keys, std::size_t asked_keys, const Result<GetStart>& answer, bool all);
   // A transfer of it found something gone.
   void note_vanished(const HandleRecord& handle);

@@ -115,7 +115,7 @@ TEST_F(MonitorAgreementTest, AClaimOfAnEarlierClientIsReliedOnOnceItWasFound) {
   monitor.begin(Operation::restore);
   claim_kv();
   monitor.end(true);
-  learn_and_register();
+  ASSERT_TRUE(fluxon().wait_local_segments_ready());
   const auto ingest_again = [&](bool probed) {
     monitor.begin_ingest(source());
     if (probed) probe(keys());

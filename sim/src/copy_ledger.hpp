@@ -85,7 +85,6 @@ class CopyLedger {
     events_.clear();
   }
 
-  [[nodiscard]] bool empty() const { return live_.empty(); }
   // The oldest batch that may be in flight with a copy for this plan, or within the range.
   [[nodiscard]] const FlightBatch* oldest_of_plan(std::uint32_t plan, std::uint32_t plan_ordinal) const;
   [[nodiscard]] const FlightBatch* oldest_in(std::uintptr_t base, std::uint64_t bytes) const;

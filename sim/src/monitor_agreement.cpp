@@ -131,10 +131,17 @@ void Monitor::Impl::check_withdrawal(std::uint32_t index, Claim claim, std::stri
       fmt::format("{} withdrawn though it is there", sim::name_of(claim)));
 }
 
+// A new owner's mapping may lie where a copy is stuck, and cannot be registered: then nothing is asked of that owner.
+bool Monitor::Impl::owner_usable() const {
+  const std::uintptr_t base = segments.newest_write_base();
+  if (base == 0) return true;
+  const HostRegistration* registration = registrations.find(base);
+  return registration != nullptr && registration->epoch == segments.epoch();
+}
+
 void Monitor::Impl::check_agreement(bool ok) {
   last_epoch_before = operation.epoch_before;
-  // A new owner's mapping may lie where a copy is stuck: then nothing is asked of that owner.
-  const bool refused = operation.looks_failed || operation.registration_failed || !copies.empty();
+  const bool refused = operation.looks_failed || operation.registration_failed || !owner_usable();
   last_doubtful = refused;
   for (const AskedClaim& asked : operation.asked.all()) {
     last_doubtful |= asked.own == OwnGet::failed;

@@ -132,6 +132,7 @@ struct Monitor::Impl {
   void check_asked_for(const AskedRun& run, const NodeRecord& node);
   // Of a claim that is withdrawn, not to evict it.
   void check_withdrawal(std::uint32_t node, Claim claim, std::string_view locator);
+  [[nodiscard]] bool owner_usable() const;
   // At the end of an operation.
   void check_agreement(bool ok);
   void relied_on(std::uint64_t identity, Claim claim);

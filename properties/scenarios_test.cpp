@@ -41,6 +41,7 @@ std::vector<Shown> shown() {
       {"two_writers", 4, 0, {put_written_elsewhere, second_plan_refused, abort_nothing_submitted, put_ready_node}},
       {"key_in_flight", 2, 0, {put_key_in_flight}},
       {"adopted_leftover", 3, 0, {commit_transport_stored, put_refused_unsettled, leftover_adopted}},
+      {"leftover_of_another_length", 2, 0, {commit_transport_stored}},
       {"leftovers", 2, 0, {leftovers_removed}},
       {"leftovers_repeated", 2, 0, {leftover_removal_repeated}},
       {"failed_copy", 4, 0, {abort_after_partial_batch, abort_after_later_wait}},

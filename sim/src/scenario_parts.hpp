@@ -54,6 +54,7 @@ void repeated_write(TraceBuilder& trace);
 void two_writers(TraceBuilder& trace);
 void key_in_flight(TraceBuilder& trace);
 void adopted_leftover(TraceBuilder& trace);
+void leftover_of_another_length(TraceBuilder& trace);
 void leftovers(TraceBuilder& trace);
 void leftovers_repeated(TraceBuilder& trace);
 void failed_copy(TraceBuilder& trace);

@@ -82,6 +82,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {{"key_in_flight", "a key exists that nobody can read yet"}, scenario::key_in_flight},
     {{"adopted_leftover", "a put's outcome was unknown; a later put finds all its keys, and adopts them"},
      scenario::adopted_leftover},
+    {{"leftover_of_another_length", "a put in doubt had values of another length: a later one does not adopt them"},
+     scenario::leftover_of_another_length},
     {{"leftovers", "the second group of a put fails: what the first one stored is removed"}, scenario::leftovers},
     {{"leftovers_repeated", "the same, and the removals find nothing yet: they are repeated"},
      scenario::leftovers_repeated},

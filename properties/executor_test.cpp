@@ -173,6 +173,7 @@ class PlainStore final : public SystemUnderTest {
     return WarmUpOutcome();
   }
   PumpOutcome pump() override { return {}; }
+  PumpOutcome probe() override { return {}; }
   Status snapshot() override {
     std::string text;
     for (const auto& [name, ready] : ready_) text += name + "\n";

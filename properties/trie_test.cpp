@@ -521,5 +521,27 @@ TEST(TrieGrowth, AStepVisitsNoMoreNodesInALargeForestThanInASmallOne) {
 
 TEST(TrieGrowth, ANodeIsSmall) { EXPECT_LE(sizeof(Node), 320U); }
 
+TEST_F(Trie, WhatIsReadyComesInTurnAndTheRoundBeginsAnew) {
+  Node* first = forest_.get_or_create(*world_.root(), "a");
+  Node* second = forest_.get_or_create(*first, "b");
+  Node* third = forest_.get_or_create(*second, "c");
+  forest_.set_blob_ready(*first, kBlob);
+  forest_.set_skeleton_ready(*third, kSkeleton);
+  std::uint64_t cursor = 0;
+  EXPECT_EQ(forest_.next_ready(cursor, 1, 100), std::vector<Node*>{first});
+  EXPECT_EQ(forest_.next_ready(cursor, 1, 100), std::vector<Node*>{third});
+  EXPECT_EQ(forest_.next_ready(cursor, 1, 100), std::vector<Node*>{first});
+  EXPECT_EQ(forest_.next_ready(cursor, 9, 100), (std::vector<Node*>{third, first})) << "each once in a round";
+  EXPECT_TRUE(forest_.next_ready(cursor, 9, 1).empty()) << "it looked at one node only";
+}
+
+TEST_F(Trie, WhatWasSeenOfALaterEpochStaysSeen) {
+  Node* node = forest_.get_or_create(*world_.root(), "a");
+  forest_.restore_blob(*node, kBlob);
+  EXPECT_TRUE(forest_.confirm_blob(*node, 2));
+  EXPECT_FALSE(forest_.confirm_blob(*node, 1));
+  EXPECT_EQ(node->blob().epoch, 2U);
+}
+
 }  // namespace
 }  // namespace holdfast

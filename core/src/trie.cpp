@@ -372,7 +372,8 @@ bool Forest::make_blob_ready(Node& node, const BlobRecord& record, bool confirme
                 .n_layers = record.n_layers,
                 .present = true,
                 .ready = true,
-                .confirmed = confirmed};
+                .confirmed = confirmed,
+                .epoch = record.epoch};
   node.blob_incarnation_ = next_incarnation_++;
   count_handle(node, true);
   ++counts_.ready_blobs;
@@ -390,9 +391,10 @@ bool Forest::restore_blob(Node& node, const BlobRecord& record) {
   return !node.blob_.present && make_blob_ready(node, record, false);
 }
 
-bool Forest::confirm_blob(Node& node) {
-  if (!node.blob_.ready || node.blob_.confirmed) return false;
+bool Forest::confirm_blob(Node& node, std::uint64_t epoch) {
+  if (!node.blob_.ready || (node.blob_.confirmed && node.blob_.epoch >= epoch)) return false;
   node.blob_.confirmed = true;
+  node.blob_.epoch = epoch;
   return true;
 }
 
@@ -418,11 +420,26 @@ bool Forest::forget_blob(Node& node) {
   return true;
 }
 
+std::vector<Node*> Forest::next_ready(std::uint64_t& cursor, std::size_t nodes_max, std::uint64_t visits_max) {
+  std::vector<Node*> nodes;
+  const std::uint64_t round = std::min<std::uint64_t>(pool_.size(), visits_max);
+  for (std::uint64_t visited = 0; visited < round && nodes.size() < nodes_max; ++visited) {
+    if (cursor >= pool_.size()) cursor = 0;
+    Node& node = pool_[cursor++];
+    ++visits_;
+    if (node.blob_.ready || node.skeleton_.ready) nodes.push_back(&node);
+  }
+  return nodes;
+}
+
 bool Forest::make_skeleton_ready(Node& node, const SkeletonRecord& record, bool confirmed) {
   check(!node.is_virtual_root(), "a virtual root has no skeleton");
   if (node.skeleton_.ready) return false;
-  node.skeleton_ = {
-      .nbytes = record.nbytes, .committed_at_ns = record.committed_at_ns, .ready = true, .confirmed = confirmed};
+  node.skeleton_ = {.nbytes = record.nbytes,
+                    .committed_at_ns = record.committed_at_ns,
+                    .ready = true,
+                    .confirmed = confirmed,
+                    .epoch = record.epoch};
   node.skeleton_incarnation_ = next_incarnation_++;
   ++counts_.ready_skeletons;
   counts_.skeleton_bytes += record.nbytes;
@@ -439,9 +456,10 @@ bool Forest::restore_skeleton(Node& node, const SkeletonRecord& record) {
   return make_skeleton_ready(node, record, false);
 }
 
-bool Forest::confirm_skeleton(Node& node) {
-  if (!node.skeleton_.ready || node.skeleton_.confirmed) return false;
+bool Forest::confirm_skeleton(Node& node, std::uint64_t epoch) {
+  if (!node.skeleton_.ready || (node.skeleton_.confirmed && node.skeleton_.epoch >= epoch)) return false;
   node.skeleton_.confirmed = true;
+  node.skeleton_.epoch = epoch;
   return true;
 }
 

@@ -136,6 +136,7 @@ struct Executor::Impl {
   void close_session(Session& session, Ending& ending);
   std::optional<IngestOutcome> generate_chunk(Session& session, Ending& ending);
   std::uint32_t resume_session(Session& session, Ending& ending);
+  void check_retries(const Session& session, const ResumeOutcome& outcome);
   void mark_ingest(const Session& session, const ClaimBook::Node& node, const IngestOutcome& outcome,
                    bool was_unsettled);
   void mark_resume(const Session& session, const ResumeOutcome& outcome, std::uint32_t ready_before);
@@ -176,6 +177,8 @@ struct Executor::Impl {
   [[nodiscard]] const Step* path_to_try();
   // Resumes clean_step's path, and writes all of it but its last chunk.
   [[nodiscard]] PathAgain path_again(SessionId id, const Geometry& geometry);
+  // Once the store has been asked for everything, what is claimed is there.
+  void check_index_agrees();
   void check_store_is_accounted(const Inspection& inspection);
   void check_owner_baseline();
 

@@ -34,6 +34,8 @@ constexpr std::array<Promise, kInvariantCount> kPromises{{
     {"capacity-bound",
      "what is accounted covers what is held, and more only by what is in doubt or was evicted unseen; no put starts "
      "that goes over the limit"},
+    {"index-agrees",
+     "what a get did not find is withdrawn, exactly that and not more, and an owner that has gone is believed nothing"},
     {"restart-safe",
      "after death at any call and a restart from the last snapshot a resume is right or cold, never wrong"},
     {"error-told",

@@ -79,6 +79,8 @@ void Monitor::Impl::reset() {
   memory_store = side_by_side = world_goes = false;
   watch_put = nullptr;
   heard = known = 0;
+  claim_changes = last_epoch_before = 0;
+  last_doubtful = false;
 }
 
 Monitor::Monitor(RunContext& context, FluxonBackend& fluxon, CudaBackend& cuda, FileBackend& files, const Tap& tap)

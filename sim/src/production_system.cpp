@@ -107,6 +107,7 @@ ManagerOptions manager_options(const SystemOptions& options, Listener& listener,
   manager.eviction = &policy;
   manager.hash_seed = options.hash_seed;
   manager.listener = &listener;
+  manager.pump_probes_max = options.pump_probes;
   return manager;
 }
 
@@ -237,6 +238,12 @@ class ProductionSystem final : public SystemUnderTest {
   PumpOutcome pump() override {
     PumpOutcome outcome;
     outcome.decided = manager_->pump(outcome.errors);
+    return outcome;
+  }
+
+  PumpOutcome probe() override {
+    PumpOutcome outcome;
+    manager_->probe_all(outcome.errors);
     return outcome;
   }
 

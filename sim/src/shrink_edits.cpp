@@ -19,6 +19,7 @@ constexpr std::uint64_t kStepByStepBelow = 17;  // larger numbers are only halve
 enum Setting : std::uint32_t {
   kStore,
   kOverlap,
+  kPumpProbes,
   kCopyStream,
   kCapacity,
   kLowerMark,
@@ -221,6 +222,9 @@ bool plain_setting(Trace& trace, const Edit& edit) {
       return true;
     case kOverlap:
       trace.batches_in_flight = plain.batches_in_flight;
+      return true;
+    case kPumpProbes:
+      trace.pump_probes = plain.pump_probes;
       return true;
     case kCopyStream:
       trace.copy_stream = plain.copy_stream;

@@ -245,6 +245,15 @@ std::optional<std::uint64_t> Tap::stored_digest(std::string_view key) const {
   return XXH3_64bits(reinterpret_cast<const void*>(view->write_address), view->value_bytes);
 }
 
+bool Tap::is_stored(std::string_view key) const {
+  const auto view = impl_->owner.peek(key);
+  return view && view->state != fakes::KeyState::prepared;
+}
+
+void Tap::for_each_stored(const std::function<void(std::string_view)>& visit) const {
+  impl_->owner.for_each_stored_key([&](std::string_view key, const fakes::KeyView&) { visit(key); });
+}
+
 void Tap::collect() { impl_->collect(""); }
 
 void Tap::check_baseline() {

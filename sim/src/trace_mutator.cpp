@@ -347,12 +347,15 @@ class Mutation {
   }
 
   void change_memory() {
-    switch (rng_.below(6)) {
+    switch (rng_.below(7)) {
       case 0:
         trace_.in_memory_store = !trace_.in_memory_store;
         break;
       case 4:
         trace_.batches_in_flight = trace_.batches_in_flight == 0 ? 1 + static_cast<std::uint32_t>(rng_.below(3)) : 0;
+        break;
+      case 6:
+        trace_.pump_probes = trace_.pump_probes == 0 ? 1 + static_cast<std::uint32_t>(rng_.below(8)) : 0;
         break;
       case 5:
         trace_.copy_stream = !trace_.copy_stream;

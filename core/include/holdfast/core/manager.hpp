@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +43,7 @@ struct ManagerOptions {
   Nanos victim_age_min_ns = kSecond;
   std::size_t pump_removals_max = 1024;
   std::size_t pump_evictions_max = 64;
+  std::size_t pump_probes_max = 0;  // nodes whose values pump asks the store for; 0 = none
 };
 
 enum class IngestVerdict : std::uint8_t { stored, adopted, already_ready, elsewhere, failed, none };
@@ -158,7 +161,12 @@ class Manager final : public PathReferences {
     }
     const std::vector<std::uint64_t> value_bytes(copies.size(), layout.latent_bytes());
     const std::vector<std::uint32_t> groups(copies.size(), 1);
-    return store_.restore({keys.keys(), value_bytes, groups, targets, copies, true}, stream, absorbed);
+    ReadOutcome outcome = store_.restore({keys.keys(), value_bytes, groups, targets, copies, true}, stream, absorbed);
+    if (outcome.verdict == ReadVerdict::restored) {
+      const std::scoped_lock lock(mutex_);
+      for (Node* node : path.chain()) forest_.confirm_skeleton(*node, outcome.epoch);
+    }
+    return outcome;
   }
 
   // The values of the path's window into the ring's tensors. Confirms what it restored.
@@ -182,8 +190,7 @@ class Manager final : public PathReferences {
     ReadOutcome outcome = store_.restore({keys.keys(), value_bytes, groups, ring, copies}, stream, absorbed);
     if (outcome.verdict == ReadVerdict::restored) {
       const std::scoped_lock lock(mutex_);
-      for (Node* node : path.window()) forest_.confirm_blob(*node);
-      for (Node* node : path.chain()) forest_.confirm_skeleton(*node);
+      for (Node* node : path.window()) forest_.confirm_blob(*node, outcome.epoch);
     }
     return outcome;
   }
@@ -196,14 +203,14 @@ class Manager final : public PathReferences {
       KeyBatch keys;
       keys.add_chunk(node->key(), layout.n_layers);
       const std::uint64_t probed = read_locked([&] { return node->blob_incarnation(); });
-      if (absent(keys.keys(), absorbed)) drop_blob(*node, probed);
+      note_blob(*node, probed, ask(keys.keys(), absorbed));
     }
     if (!layout.has_latent()) return;
     for (Node* node : path.chain()) {
       KeyBatch keys;
       keys.add_latent(node->key());
       const std::uint64_t probed = read_locked([&] { return node->skeleton_incarnation(); });
-      if (absent(keys.keys(), absorbed)) drop_latent(*node, probed);
+      note_latent(*node, probed, ask(keys.keys(), absorbed));
     }
   }
 
@@ -216,12 +223,13 @@ class Manager final : public PathReferences {
   }
 
   // Stores a chunk: its latent first, then its K and V in key order; two puts, each published by itself. What is ready
-  // already is not moved again. An error says that nothing was published. Where the latent was and the values were not,
-  // `kv` says "failed", and its error is absorbed.
+  // already is not moved again; where that is but a hint, the store is asked first. An error says that nothing was
+  // published. Where the latent was and the values were not, `kv` says "failed", and its error is absorbed.
   Result<IngestReceipt> ingest(Node& node, const Layout& layout, std::span<const DeviceTensor> values,
                                const DeviceTensor& latent, const CopyStream& stream, Absorbed& absorbed) {
     IngestReceipt receipt;
     Lacking lacking;
+    std::vector<Claimed> hints;
     {
       const std::scoped_lock lock(mutex_);
       if (node.being_written()) {
@@ -230,7 +238,12 @@ class Manager final : public PathReferences {
         return receipt;
       }
       forest_.set_being_written(node, true);
-      lacking = {.latent = layout.has_latent() && !node.skeleton().ready, .values = !node.blob().ready};
+      lacking = lacking_of(node, layout);
+      hints = hints_of(node, layout);
+    }
+    if (!hints.empty()) {
+      ask_for(hints, absorbed);
+      lacking = read_locked([&] { return lacking_of(node, layout); });
     }
     if (layout.has_latent()) receipt.latent = IngestVerdict::already_ready;
     Status stored;
@@ -269,8 +282,22 @@ class Manager final : public PathReferences {
     return free_up({bytes, RoomFor::asking}, absorbed);
   }
 
-  // Periodic work: settles what is due, and tries failed evictions again. Gives the number of keys settled. Errors are
-  // moved to `errors`; what they belong to stays queued.
+  // Asks the store for the values of at most `nodes_max` nodes, of all worlds in turn, and withdraws exactly what is
+  // absent. A probe that fails withdraws nothing. Errors are moved to `errors`.
+  void probe(std::size_t nodes_max, std::vector<Error>& errors) {
+    std::vector<Claimed> claimed;
+    {
+      const std::scoped_lock lock(mutex_);
+      const std::uint64_t visits_max = nodes_max < kProbeVisits ? nodes_max * kProbeVisits : ~std::uint64_t{0};
+      for (Node* node : forest_.next_ready(probe_cursor_, nodes_max, visits_max)) claimed.push_back(claimed_of(*node));
+    }
+    ask_for(claimed, errors);
+  }
+  // The same of every node that is ready now.
+  void probe_all(std::vector<Error>& errors) { probe(std::numeric_limits<std::size_t>::max(), errors); }
+
+  // Periodic work: settles what is due, tries failed evictions again, and probes as the options say. Gives the number
+  // of keys settled. Errors are moved to `errors`; what they belong to stays queued.
   std::uint32_t pump(std::vector<Error>& errors) {
     const std::uint32_t settled = store_.pump(options_.pump_removals_max, errors);
     std::vector<NodeKey> evicting;
@@ -282,6 +309,7 @@ class Manager final : public PathReferences {
     }
     Absorbed absorbed;
     for (const NodeKey& key : evicting) retry_eviction(key, absorbed, errors);
+    if (options_.pump_probes_max > 0) probe(options_.pump_probes_max, absorbed);
     errors.insert(errors.end(), std::make_move_iterator(absorbed.begin()), std::make_move_iterator(absorbed.end()));
     return settled;
   }
@@ -351,6 +379,15 @@ class Manager final : public PathReferences {
     bool latent = false;
     bool values = false;
   };
+  // What of a node was ready, and in which incarnations; 0: was not.
+  struct Claimed {
+    NodeKey key;
+    std::uint32_t n_layers = 0;
+    std::uint64_t blob = 0;
+    std::uint64_t skeleton = 0;
+  };
+  // A probe looks at so many nodes for each that it may probe.
+  static constexpr std::size_t kProbeVisits = 64;
   // A blob that is withdrawn, and whose node is claimed, until finish_eviction.
   struct Eviction {
     Node* node = nullptr;
@@ -576,10 +613,68 @@ class Manager final : public PathReferences {
     });
   }
 
-  bool absent(Keys keys, Absorbed& absorbed) {
-    Result<bool> present = store_.probe(keys, absorbed);
-    if (!present) absorbed.push_back(std::move(present.error()));
-    return present && !*present;
+  // The lock is held, here and in the next two.
+  static Lacking lacking_of(const Node& node, const Layout& layout) {
+    return {.latent = layout.has_latent() && !node.skeleton().ready, .values = !node.blob().ready};
+  }
+  static Claimed claimed_of(const Node& node) {
+    return {node.key(), node.blob().n_layers, node.blob().ready ? node.blob_incarnation() : 0,
+            node.skeleton().ready ? node.skeleton_incarnation() : 0};
+  }
+  // What of the node is ready, but last seen by an earlier process, or in an earlier epoch of the store.
+  std::vector<Claimed> hints_of(const Node& node, const Layout& layout) const {
+    Claimed hints = claimed_of(node);
+    if (!layout.has_latent()) hints.skeleton = 0;
+    if (hints.blob == 0 && hints.skeleton == 0) return {};
+    const std::uint64_t epoch = store_.epoch();
+    if (node.blob().confirmed && node.blob().epoch >= epoch) hints.blob = 0;
+    if (node.skeleton().confirmed && node.skeleton().epoch >= epoch) hints.skeleton = 0;
+    if (hints.blob == 0 && hints.skeleton == 0) return {};
+    return {hints};
+  }
+
+  // What the store says of them; nothing when it cannot say.
+  std::optional<Presence> ask(Keys keys, Absorbed& absorbed) {
+    Result<Presence> found = store_.probe(keys, absorbed);
+    if (found) return *found;
+    absorbed.push_back(std::move(found.error()));
+    return std::nullopt;
+  }
+  // Each by a probe of its own.
+  void ask_for(std::span<const Claimed> claimed, Absorbed& absorbed) {
+    for (const Claimed& claim : claimed) {
+      KeyBatch latent;
+      KeyBatch values;
+      if (claim.skeleton != 0) latent.add_latent(claim.key);
+      if (claim.blob != 0) values.add_chunk(claim.key, claim.n_layers);
+      std::optional<Presence> found_latent;
+      std::optional<Presence> found_values;
+      if (claim.skeleton != 0) found_latent = ask(latent.keys(), absorbed);
+      if (claim.blob != 0) found_values = ask(values.keys(), absorbed);
+      // By its key: its namespace may have been dropped meanwhile.
+      Node* node = find(claim.key);
+      if (node == nullptr) continue;
+      note_latent(*node, claim.skeleton, found_latent);
+      note_blob(*node, claim.blob, found_values);
+    }
+  }
+  void note_blob(Node& node, std::uint64_t probed, const std::optional<Presence>& found) {
+    if (!found) return;
+    if (!found->present) {
+      drop_blob(node, probed, found->epoch);
+      return;
+    }
+    const std::scoped_lock lock(mutex_);
+    if (node.blob_incarnation() == probed) forest_.confirm_blob(node, found->epoch);
+  }
+  void note_latent(Node& node, std::uint64_t probed, const std::optional<Presence>& found) {
+    if (!found) return;
+    if (!found->present) {
+      drop_latent(node, probed, found->epoch);
+      return;
+    }
+    const std::scoped_lock lock(mutex_);
+    if (node.skeleton_incarnation() == probed) forest_.confirm_skeleton(node, found->epoch);
   }
 
   // The lock is held, and the node has a handle.
@@ -589,22 +684,29 @@ class Manager final : public PathReferences {
     const std::vector<std::uint64_t> value_bytes = lengths_of(node);
     store_.queue_removal({keys.keys(), value_bytes, node.blob().committed_at_ns});
   }
+  // Stored by an owner that has gone, and all it had with it: nothing is left to be removed.
+  template <class State>
+  static bool gone_with_its_owner(const State& state, std::uint64_t epoch) {
+    return state.confirmed && state.epoch < epoch;
+  }
   // A blob that the store lost, perhaps in part: the rest of it must not stay. Only the very one that was probed, and
   // not one that an eviction has withdrawn, which lets it go by itself.
-  void drop_blob(Node& node, std::uint64_t probed) {
+  void drop_blob(Node& node, std::uint64_t probed, std::uint64_t epoch) {
     const std::scoped_lock lock(mutex_);
     if (!node.blob().ready || node.blob_incarnation() != probed) return;
-    queue_blob_removal(node);
+    if (!gone_with_its_owner(node.blob(), epoch)) queue_blob_removal(node);
     forget_blob(node);
   }
-  void drop_latent(Node& node, std::uint64_t probed) {
+  void drop_latent(Node& node, std::uint64_t probed, std::uint64_t epoch) {
     KeyBatch keys;
     keys.add_latent(node.key());
     const std::scoped_lock lock(mutex_);
     if (!node.skeleton().ready || node.skeleton_incarnation() != probed) return;
     // A key that failed by itself looks absent too: what may still be there must not stay unknown.
     const std::uint64_t value_bytes = node.skeleton().nbytes;
-    store_.queue_removal({keys.keys(), std::span(&value_bytes, 1), node.skeleton().committed_at_ns});
+    if (!gone_with_its_owner(node.skeleton(), epoch)) {
+      store_.queue_removal({keys.keys(), std::span(&value_bytes, 1), node.skeleton().committed_at_ns});
+    }
     held_bytes_ -= slot_bytes(value_bytes);
     forest_.withdraw_skeleton(node);
   }
@@ -643,7 +745,7 @@ class Manager final : public PathReferences {
     keys.add_latent(node.key());
     Result<PutReceipt> put = put_reserved(
         keys.keys(), std::span(&latent, 1), slot_bytes(latent.bytes), stream, absorbed, [&](const PutReceipt& stored) {
-          return forest_.set_skeleton_ready(node, {latent.bytes, stored.committed_ns});
+          return forest_.set_skeleton_ready(node, {latent.bytes, stored.committed_ns, stored.epoch});
         });
     if (!put) return std::move(put.error());
     receipt.latent = verdict_of(put->verdict);
@@ -661,7 +763,8 @@ class Manager final : public PathReferences {
     KeyBatch keys;
     keys.add_chunk(node.key(), layout.n_layers);
     Result<PutReceipt> put = put_reserved(keys.keys(), values, slots, stream, absorbed, [&](const PutReceipt& stored) {
-      return forest_.set_blob_ready(node, {layout.blob_bytes(), slots, layout.n_layers, stored.committed_ns});
+      return forest_.set_blob_ready(node,
+                                    {layout.blob_bytes(), slots, layout.n_layers, stored.committed_ns, stored.epoch});
     });
     if (!put) return std::move(put.error());
     receipt.kv = verdict_of(put->verdict);
@@ -703,8 +806,9 @@ class Manager final : public PathReferences {
   Forest forest_;
   std::map<NodeKey, Layout> layouts_;  // by root, of every world that a session has opened
   std::vector<NodeKey> evicting_;      // evictions to be tried again
-  std::uint64_t held_bytes_ = 0;       // slot bytes of handles and ready latents
-  std::uint64_t reserved_bytes_ = 0;   // slot bytes of puts under way
+  std::uint64_t probe_cursor_ = 0;
+  std::uint64_t held_bytes_ = 0;      // slot bytes of handles and ready latents
+  std::uint64_t reserved_bytes_ = 0;  // slot bytes of puts under way
   bool saving_ = false;
 };
 

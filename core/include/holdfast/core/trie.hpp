@@ -39,9 +39,10 @@ struct BlobState {
   std::uint64_t slot_bytes = 0;  // what they take from a segment
   Nanos committed_at_ns = 0;
   std::uint32_t n_layers = 0;
-  bool present = false;    // a handle exists: there may be bytes in the store
-  bool ready = false;      // may be served
-  bool confirmed = false;  // written or read by this process; else a snapshot's hint
+  bool present = false;     // a handle exists: there may be bytes in the store
+  bool ready = false;       // may be served
+  bool confirmed = false;   // written or read by this process; else a snapshot's hint
+  std::uint64_t epoch = 0;  // of the store, in which it was
   friend bool operator==(const BlobState&, const BlobState&) = default;
 };
 
@@ -51,6 +52,7 @@ struct SkeletonState {
   Nanos committed_at_ns = 0;
   bool ready = false;
   bool confirmed = false;
+  std::uint64_t epoch = 0;
   friend bool operator==(const SkeletonState&, const SkeletonState&) = default;
 };
 
@@ -59,11 +61,13 @@ struct BlobRecord {
   std::uint64_t slot_bytes = 0;
   std::uint32_t n_layers = 0;
   Nanos committed_at_ns = 0;
+  std::uint64_t epoch = 0;  // of the store
 };
 
 struct SkeletonRecord {
   std::uint64_t nbytes = 0;
   Nanos committed_at_ns = 0;
+  std::uint64_t epoch = 0;  // of the store
 };
 
 struct NodeKeyLink : IndexLink {};
@@ -232,8 +236,9 @@ class Forest {
   // A snapshot's hints: ready, not confirmed. A handle that is there already, and a ready skeleton, stay as they are.
   bool restore_blob(Node& node, const BlobRecord& record);
   bool restore_skeleton(Node& node, const SkeletonRecord& record);
-  bool confirm_blob(Node& node);
-  bool confirm_skeleton(Node& node);
+  // Seen in the store in this epoch; never takes back that it was seen in a later one.
+  bool confirm_blob(Node& node, std::uint64_t epoch = 0);
+  bool confirm_skeleton(Node& node, std::uint64_t epoch = 0);
 
   // Where a blob is there at the end, that counts as an access.
   void set_being_written(Node& node, bool being_written);
@@ -247,6 +252,10 @@ class Forest {
   // first `visits_max` candidates.
   [[nodiscard]] Node* first_evictable(const std::function<bool(const Node&)>& may_evict = {},
                                       std::uint64_t visits_max = 4096);
+
+  // At most `nodes_max` nodes with a ready blob or skeleton, of any world, in turn: each once in a round. A round goes
+  // on from where `cursor` says, and visits at most `visits_max` nodes at a time.
+  [[nodiscard]] std::vector<Node*> next_ready(std::uint64_t& cursor, std::size_t nodes_max, std::uint64_t visits_max);
 
   [[nodiscard]] const ForestCounts& counts() const { return counts_; }
   // How many nodes all operations so far have looked at or changed.

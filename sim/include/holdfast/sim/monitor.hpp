@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -44,12 +45,12 @@ enum class Operation : std::uint8_t {
 };
 
 // Decides ready-after-commit, sync-before-commit, abort-after-sync, no-publish-on-failure (the claims' half),
-// one-terminal, validated-batch and pinned-stays.
+// one-terminal, validated-batch, pinned-stays and index-agrees.
 struct OperationRecord;
 
 class Monitor final : public ClaimListener {
  public:
-  // `tap` only for the bytes in the store (ready-after-commit's second half).
+  // `tap` only for what is in the store (ready-after-commit's second half, index-agrees).
   Monitor(RunContext& context, FluxonBackend& fluxon, CudaBackend& cuda, FileBackend& files, const Tap& tap);
   ~Monitor() override;
 
@@ -97,6 +98,10 @@ class Monitor final : public ClaimListener {
   [[nodiscard]] bool unsettled(std::uint64_t identity) const;
   // Claims now made, by identity: 0 = none, bit 0 = kv, bit 1 = latent.
   [[nodiscard]] unsigned claims(std::uint64_t identity) const;
+  // The operation that ended last did not store this because it was ready.
+  void relied_on(std::uint64_t identity, Claim claim);
+  // Claims of which the store lacks a key, for people.
+  [[nodiscard]] std::vector<std::string> claims_not_stored() const;
   // The node a locator belongs to; 0 when the harness never saw it.
   [[nodiscard]] std::uint64_t identity_of(std::string_view locator) const;
 

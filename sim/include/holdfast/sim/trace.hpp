@@ -136,7 +136,8 @@ struct Trace {
   bool in_memory_store = false;  // the generic tier store instead of the Plan store
   // Of the Plan store: 0 = synchronous; else copies overlap, with so many batches of one operation in flight at most.
   std::uint32_t batches_in_flight = 0;
-  bool copy_stream = false;  // the engines give copies a stream of their own, ordered with theirs by events
+  std::uint32_t pump_probes = 0;  // nodes of which each pump asks the store whether it has their values
+  bool copy_stream = false;       // the engines give copies a stream of their own, ordered with theirs by events
   std::vector<Geometry> geometries;
   std::vector<Step> steps;  // unique ids, in order of execution
   std::vector<FaultPoint> faults;
@@ -163,6 +164,7 @@ struct TraceLimits {
   std::uint32_t side_by_side_steps_max = 20'000;
   std::uint32_t round_steps_max = 256;
   std::uint32_t lanes_max = 4096;
+  std::uint32_t pump_probes_max = 1024;
 };
 
 // Both cannot happen at one call. Events (late, gone, evict, time, death) may come on top of a fate.

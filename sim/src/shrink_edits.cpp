@@ -52,21 +52,21 @@ void list_rows(std::vector<Edit>& edits, Pass pass, std::size_t items, std::size
   }
 }
 
-struct Row {
+struct RowOfItems {
   std::size_t first = 0;
   std::size_t last = 0;  // not of it
 };
-std::optional<Row> row_of(const Edit& edit, std::size_t items) {
+std::optional<RowOfItems> row_of_items(const Edit& edit, std::size_t items) {
   const std::size_t size = std::size_t{1} << (kLevelOfOne - edit.level);
   const std::size_t behind = edit.at * size;
   if (behind >= items) return std::nullopt;
   const std::size_t last = items - behind;
-  return Row{last - std::min(size, last), last};
+  return RowOfItems{last - std::min(size, last), last};
 }
 
 template <class Item>
 bool erase_row(std::vector<Item>& items, const Edit& edit) {
-  const auto row = row_of(edit, items.size());
+  const auto row = row_of_items(edit, items.size());
   if (!row) return false;
   items.erase(items.begin() + static_cast<std::ptrdiff_t>(row->first),
               items.begin() + static_cast<std::ptrdiff_t>(row->last));
@@ -91,7 +91,7 @@ void erase_steps(Trace& trace, Gone&& gone) {
 }
 
 bool drop_steps(Trace& trace, const Edit& edit) {
-  const auto row = row_of(edit, trace.steps.size());
+  const auto row = row_of_items(edit, trace.steps.size());
   if (!row) return false;
   std::set<std::uint32_t> ids;
   for (std::size_t i = row->first; i < row->last; ++i) ids.insert(trace.steps[i].id);

@@ -119,12 +119,16 @@ class OwnedSnapshots {
     return {ReadVerdict::restored, true, {}};
   }
 
-  Result<bool> probe(Keys keys, Absorbed& /*absorbed*/) {
+  Result<Presence> probe(Keys keys, Absorbed& /*absorbed*/) {
     for (const std::string_view key : keys) {
-      if (Result<bool> present = store_.has_tensor(key); !present || !*present) return present;
+      Result<bool> present = store_.has_tensor(key);
+      if (!present) return std::move(present.error());
+      if (!*present) return Presence{false, epoch()};
     }
-    return true;
+    return Presence{true, epoch()};
   }
+  // A store of ordinary memory loses nothing by itself.
+  [[nodiscard]] static std::uint64_t epoch() { return 0; }
 
   RemoveOutcome remove(const RemoveRequest& request, Absorbed& /*absorbed*/) {
     RemoveOutcome outcome;

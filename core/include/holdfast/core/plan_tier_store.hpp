@@ -6,6 +6,7 @@
 // handle ends exactly once.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -53,9 +54,9 @@ class PlanTierStore {
     if (attempt.end == PutEnd::exists) {
       std::vector<std::uint64_t> value_bytes;
       for (const DeviceTensor& tensor : tensors) value_bytes.push_back(tensor.bytes);
-      Result<bool> adopted = adopt(keys, value_bytes, absorbed);
+      Result<std::optional<std::uint64_t>> adopted = adopt(keys, value_bytes, absorbed);
       if (!adopted) return with_suppressed(std::move(adopted.error()), absorbed);
-      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns()};
+      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns(), **adopted};
       if (gate == PutGate::open) {
         // Not of our doing that we know of: an orphan of an earlier incarnation, to be gone before the next try.
         queue({keys, value_bytes, context_.now_ns()}, false);
@@ -69,7 +70,7 @@ class PlanTierStore {
     if (attempt.end == PutEnd::failed) return std::move(attempt.error);
     if (attempt.end != PutEnd::stored) return PutReceipt{PutVerdict::elsewhere, 0};
     forget(keys);
-    return PutReceipt{PutVerdict::stored, attempt.committed_ns};
+    return PutReceipt{PutVerdict::stored, attempt.committed_ns, attempt.epoch};
   }
 
   ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed) {
@@ -79,8 +80,8 @@ class PlanTierStore {
     return PlanRead<Rt>(context_, request, stream, absorbed).run();
   }
 
-  Result<bool> probe(Keys keys, Absorbed& absorbed) {
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
+  Result<Presence> probe(Keys keys, Absorbed& absorbed) {
+    Result<LiveSegments> segments = context_.live_segments(absorbed);
     if (!segments) return std::move(segments.error());
     typename GetHandleLease<Rt>::Call call(context_.registry, segments->front().generation);
     if (!call.live()) return make_error(Errc::stale_generation, "probe", "the segments' generation has gone");
@@ -89,7 +90,7 @@ class PlanTierStore {
     GetHandleLease<Rt> handle(context_, start->handle, std::move(call));
     if (Status cancelled = handle.cancel(); !cancelled) absorbed.push_back(std::move(cancelled.error()));
     if (Status sound = check_get_start(*start, keys.size(), 1); !sound) return std::move(sound.error());
-    return start->all_hit;
+    return Presence{start->all_hit, segments->epoch};
   }
 
   RemoveOutcome remove(const RemoveRequest& request, Absorbed& absorbed) {
@@ -160,6 +161,7 @@ class PlanTierStore {
   [[nodiscard]] std::uint64_t unsettled_keys() const {
     return context_.unsettled.with([](const UnsettledTable& table) { return table.size() + table.blocked(); });
   }
+  [[nodiscard]] std::uint64_t epoch() const { return context_.registry.epoch(); }
   [[nodiscard]] std::uint64_t quarantined() const { return context_.quarantine.size(); }
   // Slot bytes that are neither free nor of a blob or latent that the manager knows.
   [[nodiscard]] std::uint64_t held_bytes() const {
@@ -176,7 +178,9 @@ class PlanTierStore {
     if (!answer) return std::move(answer.error());
     if (Status sound = check_segments(answer->segments); !sound) return sound;
     run.enter(WarmUpStage::unregistering);
-    return context_.registry.ensure(answer->look, answer->segments, absorbed, &run);
+    Result<std::uint64_t> epoch = context_.registry.ensure(answer->look, answer->segments, absorbed, &run);
+    if (!epoch) return std::move(epoch.error());
+    return {};
   }
   template <class Run>
   Result<SegmentsAnswer> ask_for_segments(const WarmUpOptions& options, Run& run) {
@@ -230,12 +234,14 @@ class PlanTierStore {
     });
   }
 
-  // True when every key is ours, past its bound, of this length, and readable under one read plan: known again.
-  Result<bool> adopt(Keys keys, std::span<const std::uint64_t> value_bytes, Absorbed& absorbed) {
+  // When every key is ours, past its bound, of this length, and readable under one read plan: known again. The epoch in
+  // which they were read, or nothing.
+  Result<std::optional<std::uint64_t>> adopt(Keys keys, std::span<const std::uint64_t> value_bytes,
+                                             Absorbed& absorbed) {
     const bool adoptable = context_.unsettled.with(
         [&](const UnsettledTable& table) { return table.adoptable(keys, value_bytes, context_.now_ns()); });
-    if (!adoptable) return false;
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
+    if (!adoptable) return std::nullopt;
+    Result<LiveSegments> segments = context_.live_segments(absorbed);
     if (!segments) return std::move(segments.error());
     // As long as the plan lives nobody else uses a newer owner, whose it may be.
     const GenerationCall call(context_.registry, segments->front().generation);
@@ -243,14 +249,14 @@ class PlanTierStore {
     Result<std::optional<ReadPlanLease<Rt>>> plan =
         open_read_plan(context_, keys, {}, segments->front().generation, absorbed);
     if (!plan) return std::move(plan.error());
-    if (!*plan) return false;
+    if (!*plan) return std::nullopt;
     Result<std::vector<std::uintptr_t>> addresses =
         decode_plan_blob({(*plan)->plan(), PlanSide::read, value_bytes, *segments});
     Status released = addresses ? (*plan)->release() : (*plan)->give_back(call);
     if (!released) absorbed.push_back(std::move(released.error()));
     if (!addresses) return std::move(addresses.error());
     forget(keys);
-    return true;
+    return segments->epoch;
   }
 
   // Those of `keys` that are in the table, all past their bound. True when all are settled.

@@ -30,7 +30,8 @@ enum class PutVerdict : std::uint8_t {
 
 struct PutReceipt {
   PutVerdict verdict = PutVerdict::stored;
-  Nanos committed_ns = 0;  // when the last commit had been submitted, or the values were seen readable
+  Nanos committed_ns = 0;   // when the last commit had been submitted, or the values were seen readable
+  std::uint64_t epoch = 0;  // of the store, in which that was
 };
 
 // Part of a value, to a place in a device tensor.
@@ -57,6 +58,13 @@ struct [[nodiscard]] ReadOutcome {
   ReadVerdict verdict = ReadVerdict::failed;
   bool targets_touched = false;  // a copy into the tensors may have been submitted: unless restored, undefined bytes
   Error error;                   // unless restored
+  std::uint64_t epoch = 0;       // of the store, when restored
+};
+
+// What a probe found.
+struct Presence {
+  bool present = false;     // every key is readable
+  std::uint64_t epoch = 0;  // of the store, in which it was asked
 };
 
 struct RemoveRequest {
@@ -82,8 +90,10 @@ concept PathTierStore = requires(S& store, Keys keys, std::span<const DeviceTens
   // be published, and what was stored is removed now or later.
   { store.put(keys, tensors, stream, absorbed) } -> std::same_as<Result<PutReceipt>>;
   { store.restore(read, stream, absorbed) } -> std::same_as<ReadOutcome>;
-  // True when every key is readable now.
-  { store.probe(keys, absorbed) } -> std::same_as<Result<bool>>;
+  { store.probe(keys, absorbed) } -> std::same_as<Result<Presence>>;
+  // Grows when the store hears that all it had is gone, as when its owner is a new one. What was last written or read
+  // in an earlier epoch is but a hint.
+  { store.epoch() } -> std::same_as<std::uint64_t>;
   { store.remove(removal, absorbed) } -> std::same_as<RemoveOutcome>;
   // Values that a reader found incomplete, or that a writer of an earlier incarnation may have left: removed later.
   // Makes no call that can wait.

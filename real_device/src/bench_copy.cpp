@@ -83,7 +83,7 @@ StreamRef new_stream() {
   must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   return StreamRef::from_native(reinterpret_cast<std::uintptr_t>(stream)).value();
 }
-cudaStream_t stream_of(StreamRef stream) { return reinterpret_cast<cudaStream_t>(stream.stream_of()); }
+cudaStream_t stream_of(StreamRef stream) { return reinterpret_cast<cudaStream_t>(stream.native()); }
 
 double seconds_of(const std::function<void()>& work) {
   const SteadyClock clock;

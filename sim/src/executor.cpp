@@ -76,7 +76,9 @@ Executor::Impl::Impl(SystemFactory system_factory, const Perturbation& how)
     : factory(std::move(system_factory)),
       perturbation(how),
       arena({.base_shift_pages = how.arena_shift_pages}),
-      owner(arena, clock),
+      made_owner(factory.make_owner ? factory.make_owner(arena, clock)
+                                    : std::make_unique<fakes::FakeOwner>(arena, clock)),
+      owner(*made_owner),
       device(arena, clock, {.device_bytes = kDeviceSlackBytes}) {}
 
 RunResult Executor::Impl::run(const Trace& run_trace, const RunOptions& run_options) {
@@ -97,6 +99,11 @@ RunResult Executor::Impl::run(const Trace& run_trace, const RunOptions& run_opti
 
 void Executor::Impl::learn_mappings(const fakes::OwnerOptions& owner_options) {
   mappings.clear();
+  // What cannot be restarted has one.
+  if (!owner.powers().takes_choices) {
+    mappings.push_back(owner.segment());
+    return;
+  }
   for (std::uint32_t i = 0; i < owner_options.mappings; ++i) {
     mappings.push_back(owner.segment());
     owner.restart();
@@ -120,7 +127,9 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   owner_options.segment_bytes = run_trace.segment_bytes;
   owner_options.grant_bytes = run_trace.grant_bytes;
   owner.reset(owner_options);
-  if (mappings.empty() || mapped_bytes < run_trace.segment_bytes) learn_mappings(owner_options);
+  if (mappings.empty() || mapped_bytes < run_trace.segment_bytes || !owner.powers().takes_choices) {
+    learn_mappings(owner_options);
+  }
   hazards.reset();
   spare_engines.clear();  // their streams end with the device's
   device.reset({.device_bytes = device_bytes_of(run_trace)});

@@ -223,7 +223,8 @@ struct Executor::Impl {
   fakes::VirtualClock clock;
   RunContext context{clock};
   fakes::Arena arena;
-  fakes::FakeOwner owner;
+  std::unique_ptr<fakes::Owner> made_owner;
+  fakes::Owner& owner;
   fakes::FakeCuda device;
   fakes::MemoryFiles files;
   MemoryFilePort file_port{files};

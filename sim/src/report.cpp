@@ -27,6 +27,21 @@ BackendProbe probe_fake_backend() {
   return probe;
 }
 
+std::vector<Invariant> undecidable_for(const fakes::OwnerPowers& powers) {
+  std::vector<Invariant> all;
+  if (!powers.shows_inside) {
+    all = {Invariant::ready_after_commit, Invariant::capacity_bound, Invariant::index_agrees,
+           Invariant::quiescent_baseline};
+  }
+  return all;
+}
+
+NotMade not_made(const Report& report, Invariant invariant) {
+  if (std::ranges::find(report.disabled, invariant) != report.disabled.end()) return NotMade::switched_off;
+  if (std::ranges::find(report.undecidable, invariant) != report.undecidable.end()) return NotMade::not_decidable;
+  return NotMade::no;
+}
+
 std::string_view what_broke(const ReportViolation& violation) {
   return violation.invariant ? name_of(*violation.invariant) : name_of(violation.kind);
 }

@@ -156,11 +156,13 @@ data invariants_of(const Report& report) {
   data list{data::type::list};
   for (std::size_t i = 0; i < kInvariantCount; ++i) {
     const auto invariant = static_cast<Invariant>(i);
-    const bool off = std::find(report.disabled.begin(), report.disabled.end(), invariant) != report.disabled.end();
+    const NotMade why = not_made(report, invariant);
     data entry;
     entry.set("name", std::string(name_of(invariant)));
     entry.set("promise", std::string(promise_of(invariant)));
-    entry.set("checked", off ? "switched off" : with_thousands(report.result.checked[i]));
+    entry.set("checked", why == NotMade::switched_off    ? "switched off"
+                         : why == NotMade::not_decidable ? "not decidable"
+                                                         : with_thousands(report.result.checked[i]));
     entry.set("violated", with_thousands(report.result.violated[i]));
     entry.set("class", report.result.violated[i] > 0 ? "broken" : "");
     list << entry;

@@ -1,0 +1,10 @@
+// What there is of CUDA here. Defined with the toolkit, or by the stub.
+#pragma once
+
+#include "holdfast/sim/backend_factory.hpp"
+
+namespace holdfast::device {
+
+sim::BackendProbe probe_cuda_backend();
+
+}  // namespace holdfast::device

@@ -13,7 +13,7 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr std::uint64_t kSeedsCompared = 60;
+constexpr std::uint64_t kSeedsCompared = 120;
 
 SystemFactory over_plugin(const std::string& file) {
   SystemFactory factory = make_production_system;

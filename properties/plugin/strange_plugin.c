@@ -50,12 +50,6 @@ static int32_t swap_values(holdfast_owner* owner, uint64_t handle, uint64_t pref
   return code;
 }
 
-/* A plan that is aborted stays in the owner. */
-static int32_t forget_to_abort(holdfast_owner* owner, uint64_t plan_ptr, holdfast_error* error) {
-  (void)owner, (void)plan_ptr, (void)error;
-  return 0;
-}
-
 const holdfast_plugin_api* holdfast_plugin(void) {
   const char* over = getenv("HOLDFAST_STRANGE_OVER");
   void* library = over == NULL ? NULL : dlopen(over, RTLD_NOW | RTLD_LOCAL);
@@ -84,6 +78,5 @@ const holdfast_plugin_api* holdfast_plugin(void) {
   if (is("crash")) table.local_fast_put_start = crash_at_a_put;
   if (is("hang")) table.local_fast_put_start = hang_at_a_put;
   if (is("swap") || is("opaque_swap")) table.get_transfer = swap_values;
-  if (is("leak")) table.put_abort = forget_to_abort;
   return &table;
 }

@@ -28,10 +28,12 @@ BackendProbe probe_fake_backend() {
 }
 
 std::vector<Invariant> undecidable_for(const fakes::OwnerPowers& powers) {
+  // What answers that got lost have left goes with the client, whose end it must be told of.
   std::vector<Invariant> all;
+  if (!powers.shows_inside || !powers.takes_choices) all.push_back(Invariant::quiescent_baseline);
+  // What is stored, and its bytes.
   if (!powers.shows_inside) {
-    all = {Invariant::ready_after_commit, Invariant::capacity_bound, Invariant::index_agrees,
-           Invariant::quiescent_baseline};
+    all.insert(all.end(), {Invariant::ready_after_commit, Invariant::capacity_bound, Invariant::index_agrees});
   }
   return all;
 }

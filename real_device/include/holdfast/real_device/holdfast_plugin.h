@@ -25,7 +25,8 @@
  * Processes. The library is loaded in one process and used in children forked from it: it starts no thread, and opens
  * nothing that a child cannot use, before `open`.
  *
- * Threads. Every call may come from any thread, several at once. `open` and `close` of one owner are alone. No call
+ * Threads. Every call may come from any thread, several at once, on a stack of as little as 1 MiB. `open` and `close`
+ * of one owner are alone. No call
  * throws, longjmps or ends the process; one that does, or that never returns, is a verdict of the run that made it.
  *
  * Time. An owner may be given a clock (holdfast_host). It then has no other: it knows of the time only by asking, waits

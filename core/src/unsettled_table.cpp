@@ -23,11 +23,14 @@ void UnsettledTable::erase(Entries::iterator at) {
   entries_.erase(at);
 }
 
+void UnsettledTable::note_length() { longest_ = std::max<std::uint64_t>(longest_, entries_.size() + blocked_.size()); }
+
 void UnsettledTable::add(std::string_view key, const UnsettledKey& entry, Nanos now_ns) {
   if (const auto known = entries_.find(key); known != entries_.end()) erase(known);
   const auto at = entries_.emplace(std::string(key), Entry{entry, 0, options_.retry_first_ns}).first;
   held_bytes_ += slot_bytes(entry.value_bytes);
   set_due(at, entry.known_stored ? now_ns : bound_of(at->second));
+  note_length();
 }
 
 void UnsettledTable::forget(std::string_view key) {
@@ -40,6 +43,7 @@ void UnsettledTable::block(std::string_view key) {
   } else {
     blocked_.emplace(std::string(key), 1);
   }
+  note_length();
 }
 
 void UnsettledTable::unblock(std::string_view key) {

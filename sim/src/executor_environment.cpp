@@ -120,6 +120,7 @@ bool Executor::Impl::restart_client(Ending& ending) {
   hazards.all_ended();
   note_old_keys();
   // What the dying store's destructors try is not the store's doing any more.
+  result.stats += system->inspect().stats;
   const bool faults_on = context.faults_on;
   context.faults_on = false;
   system.reset();

@@ -239,6 +239,7 @@ class ProductionSystem final : public SystemUnderTest {
     inspection.nodes = counts.forest.nodes;
     inspection.read_only_fallbacks = counts.registry.read_only_fallbacks;
     inspection.translated_mappings = counts.registry.translated_mappings;
+    inspection.stats = counts.stats;
     return inspection;
   }
 

@@ -20,6 +20,7 @@
 #include "holdfast/core/owned_snapshots.hpp"
 #include "holdfast/core/path_lease.hpp"
 #include "holdfast/core/snapshot.hpp"
+#include "holdfast/core/stats.hpp"
 #include "holdfast/core/tier_store.hpp"
 #include "holdfast/core/trie.hpp"
 #include "holdfast/core/world.hpp"
@@ -56,6 +57,7 @@ struct ManagerCounts {
   std::uint64_t unsettled = 0;
   std::uint64_t quarantined = 0;
   RegistryCounts registry;
+  Stats stats;
 };
 
 // How a manager reaches its store: a PathTierStore as it is, any other by owned snapshots.
@@ -110,32 +112,20 @@ class Manager final : public PathReferences {
   // The longest path whose blobs, and latents where the layout has them, are ready, with references on its window.
   // Empty below break-even. LayoutMismatch when a record differs from the layout: nothing may be copied.
   Result<PathLease> lookup(Namespace& world, const WorldSpec& spec, std::span<const std::string_view> actions) {
+    const Nanos began_ns = now_ns();
     const std::scoped_lock lock(mutex_);
-    Node* node = forest_.lookup(world, actions);
-    while (!node->is_virtual_root() && node->matched_chunks() > spec.ring.max_chunks()) node = node->parent();
-    std::vector<Node*> chain(node->matched_chunks());
-    for (; !node->is_virtual_root(); node = node->parent()) chain[static_cast<std::size_t>(node->depth())] = node;
-    if (spec.layout.has_latent()) {
-      const auto missing =
-          std::find_if(chain.begin(), chain.end(), [](const Node* link) { return !link->skeleton().ready; });
-      chain.erase(missing, chain.end());
-    }
-    if (chain.empty() || chain.size() < spec.break_even_k) return PathLease();
-    std::vector<Node*> window;
-    for (const std::uint32_t depth : spec.ring.window_path(static_cast<std::uint32_t>(chain.size()))) {
-      window.push_back(chain[depth]);
-    }
-    if (Status agrees = check_records(spec.layout, chain, window); !agrees) return std::move(agrees.error());
-    forest_.acquire(window);
-    return PathLease(*this, std::move(chain), std::move(window));
+    Result<PathLease> path = longest_path(world, spec, actions);
+    note(Stage::lookup, began_ns, !path);
+    return path;
   }
-  void release_references(std::span<Node* const> nodes) override {
+  void release_references(std::span<Node* const> nodes, const Stats& spent) override {
     const std::scoped_lock lock(mutex_);
     forest_.release(nodes);
+    stats_ += spent;
   }
 
   // The latents of every chunk of the path into `targets`, one per chunk.
-  ReadOutcome restore_latents(const PathLease& path, const Layout& layout, std::span<const DeviceTensor> targets,
+  ReadOutcome restore_latents(PathLease& path, const Layout& layout, std::span<const DeviceTensor> targets,
                               const CopyStream& stream, Absorbed& absorbed) {
     if (targets.size() != path.chain().size()) {
       return {ReadVerdict::failed, false,
@@ -149,11 +139,11 @@ class Manager final : public PathReferences {
     }
     const std::vector<std::uint64_t> value_bytes(copies.size(), layout.latent_bytes());
     const std::vector<std::uint32_t> groups(copies.size(), 1);
-    return store_.restore({keys.keys(), value_bytes, groups, targets, copies, true}, stream, absorbed);
+    return restore(path, {keys.keys(), value_bytes, groups, targets, copies, true}, stream, absorbed);
   }
 
   // The values of the path's window into the ring's tensors. Confirms what it restored.
-  ReadOutcome restore_window(const PathLease& path, const WorldSpec& spec, std::span<const DeviceTensor> ring,
+  ReadOutcome restore_window(PathLease& path, const WorldSpec& spec, std::span<const DeviceTensor> ring,
                              const CopyStream& stream, Absorbed& absorbed) {
     std::vector<std::uint32_t> depths;
     KeyBatch keys;
@@ -170,7 +160,7 @@ class Manager final : public PathReferences {
       value_bytes.insert(value_bytes.end(), of_chunk.begin(), of_chunk.end());
     const std::vector<std::uint32_t> groups(depths.size(), static_cast<std::uint32_t>(of_chunk.size()));
     const std::vector<ReadCopy> copies = window_copies(spec.layout, depths, *runs);
-    ReadOutcome outcome = store_.restore({keys.keys(), value_bytes, groups, ring, copies}, stream, absorbed);
+    ReadOutcome outcome = restore(path, {keys.keys(), value_bytes, groups, ring, copies}, stream, absorbed);
     if (outcome.verdict == ReadVerdict::restored) {
       const std::scoped_lock lock(mutex_);
       for (Node* node : path.window()) forest_.confirm_blob(*node);
@@ -182,19 +172,19 @@ class Manager final : public PathReferences {
   // After an incomplete read: asks the store for each blob of the window and each latent of the path by itself, and
   // withdraws exactly what is absent. A probe that fails withdraws nothing; nor does one that says of an earlier blob
   // that it is absent, when another has become ready meanwhile.
-  void withdraw_absent(const PathLease& path, const Layout& layout, Absorbed& absorbed) {
+  void withdraw_absent(PathLease& path, const Layout& layout, Absorbed& absorbed) {
     for (Node* node : path.window()) {
       KeyBatch keys;
       keys.add_chunk(node->key(), layout.n_layers);
       const std::uint64_t probed = read_locked([&] { return node->blob_incarnation(); });
-      if (absent(keys.keys(), absorbed)) drop_blob(*node, probed);
+      if (absent(path, keys.keys(), absorbed)) drop_blob(*node, probed);
     }
     if (!layout.has_latent()) return;
     for (Node* node : path.chain()) {
       KeyBatch keys;
       keys.add_latent(node->key());
       const std::uint64_t probed = read_locked([&] { return node->skeleton_incarnation(); });
-      if (absent(keys.keys(), absorbed)) drop_latent(*node, probed);
+      if (absent(path, keys.keys(), absorbed)) drop_latent(*node, probed);
     }
   }
 
@@ -260,10 +250,14 @@ class Manager final : public PathReferences {
   // Periodic work: settles what is due, and tries failed evictions again. Gives the number of keys settled. Errors are
   // moved to `errors`; what they belong to stays queued.
   std::uint32_t pump(std::vector<Error>& errors) {
+    const Nanos began_ns = now_ns();
+    const std::size_t told = errors.size();
     const std::uint32_t settled = store_.pump(options_.pump_removals_max, errors);
     std::vector<NodeKey> evicting;
     {
       const std::scoped_lock lock(mutex_);
+      note(Stage::settle, began_ns, errors.size() > told);
+      stats_.settled_keys += settled;
       const std::size_t turns = std::min(evicting_.size(), options_.pump_evictions_max);
       evicting.assign(evicting_.begin(), evicting_.begin() + static_cast<std::ptrdiff_t>(turns));
       evicting_.erase(evicting_.begin(), evicting_.begin() + static_cast<std::ptrdiff_t>(turns));
@@ -305,7 +299,13 @@ class Manager final : public PathReferences {
     return {};
   }
 
-  Status warm_up(Absorbed& absorbed) { return store_.warm_up(absorbed); }
+  Status warm_up(Absorbed& absorbed) {
+    Stats spent;
+    Status warm = store_.warm_up(absorbed, &spent);
+    const std::scoped_lock lock(mutex_);
+    stats_ += spent;
+    return warm;
+  }
   // After an error that is_sticky() the caller tears the device context down; only then do quarantined plans end.
   void device_torn_down(std::vector<Error>& errors) { store_.device_torn_down(errors); }
   Status shut_down() { return store_.shut_down(); }
@@ -319,11 +319,18 @@ class Manager final : public PathReferences {
     ManagerCounts counts;
     counts.forest = forest_.counts();
     counts.accounted_bytes = accounted_locked();
-    counts.unsettled = store_.unsettled_keys();
-    counts.quarantined = store_.quarantined();
+    counts.stats = stats_;
+    counts.stats.accounted_bytes = counts.accounted_bytes;
+    counts.stats.unsettled_keys = store_.unsettled_length();
+    counts.stats.quarantined_plans = store_.quarantine_length();
+    counts.unsettled = counts.stats.unsettled_keys.now;
+    counts.quarantined = counts.stats.quarantined_plans.now;
     counts.registry = store_.registry_counts();
     return counts;
   }
+  // Of all operations that have ended; of a path, once its lease was let go.
+  [[nodiscard]] Stats stats() const { return counts().stats; }
+  [[nodiscard]] const typename Rt::ClockType& clock() const { return runtime_.clock; }
   [[nodiscard]] Node* find(const NodeKey& key) const {
     const std::scoped_lock lock(mutex_);
     return forest_.find(key);
@@ -341,6 +348,7 @@ class Manager final : public PathReferences {
     KeyBatch keys;
     std::vector<std::uint64_t> value_bytes;
     Nanos committed_at_ns = 0;
+    Nanos began_ns = 0;
   };
 
   static ForestOptions forest_options(const ManagerOptions& options) { return {options.hash_seed, options.listener}; }
@@ -354,6 +362,27 @@ class Manager final : public PathReferences {
   // The lock is held. The store's part is read under it too: what moves from here to there, or back, is in one of them
   // at any time, or in both.
   [[nodiscard]] std::uint64_t accounted_locked() const { return held_bytes_ + reserved_bytes_ + store_.held_bytes(); }
+
+  // The lock is held.
+  Result<PathLease> longest_path(Namespace& world, const WorldSpec& spec, std::span<const std::string_view> actions) {
+    Node* node = forest_.lookup(world, actions);
+    while (!node->is_virtual_root() && node->matched_chunks() > spec.ring.max_chunks()) node = node->parent();
+    std::vector<Node*> chain(node->matched_chunks());
+    for (; !node->is_virtual_root(); node = node->parent()) chain[static_cast<std::size_t>(node->depth())] = node;
+    if (spec.layout.has_latent()) {
+      const auto missing =
+          std::find_if(chain.begin(), chain.end(), [](const Node* link) { return !link->skeleton().ready; });
+      chain.erase(missing, chain.end());
+    }
+    if (chain.empty() || chain.size() < spec.break_even_k) return PathLease();
+    std::vector<Node*> window;
+    for (const std::uint32_t depth : spec.ring.window_path(static_cast<std::uint32_t>(chain.size()))) {
+      window.push_back(chain[depth]);
+    }
+    if (Status agrees = check_records(spec.layout, chain, window); !agrees) return std::move(agrees.error());
+    forest_.acquire(window);
+    return PathLease(*this, std::move(chain), std::move(window));
+  }
 
   static Status check_records(const Layout& layout, std::span<Node* const> chain, std::span<Node* const> window) {
     for (const Node* node : window) {
@@ -389,8 +418,31 @@ class Manager final : public PathReferences {
            (node.skeleton().ready ? slot_bytes(node.skeleton().nbytes) : 0);
   }
 
+  [[nodiscard]] Nanos now_ns() const { return runtime_.clock.now_ns(); }
+
+  // The lock is held.
+  void note(Stage stage, Nanos began_ns, bool failed) {
+    stats_.at(stage) += {1, failed ? std::uint64_t{1} : 0, now_ns() - began_ns};
+  }
+
+  ReadOutcome restore(PathLease& path, const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed) {
+    Stats spent;
+    ReadOutcome outcome = store_.restore(request, stream, absorbed, &spent);
+    if (outcome.verdict == ReadVerdict::restored) ++spent.reads_restored;
+    if (outcome.verdict == ReadVerdict::incomplete) ++spent.reads_incomplete;
+    if (outcome.verdict == ReadVerdict::failed) ++spent.reads_failed;
+    path.add(spent);
+    return outcome;
+  }
+
   // The lock is held, and the node has a handle.
   Status begin_eviction(Node& node, Eviction& eviction) {
+    eviction.began_ns = now_ns();
+    Status begun = claim_victim(node, eviction);
+    if (!begun) note(Stage::evict, eviction.began_ns, true);
+    return begun;
+  }
+  Status claim_victim(Node& node, Eviction& eviction) {
     if (Status evictable = forest_.check_evictable(node); !evictable) return evictable;
     eviction.keys.add_chunk(node.key(), node.blob().n_layers);
     if (store_.unsettled(eviction.keys.keys())) {
@@ -409,6 +461,7 @@ class Manager final : public PathReferences {
     const std::scoped_lock lock(mutex_);
     Node& node = *eviction.node;
     forest_.set_being_written(node, false);
+    note(Stage::evict, eviction.began_ns, !removed.failures.empty());
     if (!removed.failures.empty()) {
       evicting_.push_back(node.key());
       Error error = make_error(Errc::remove_failed, "evict_blob",
@@ -417,6 +470,8 @@ class Manager final : public PathReferences {
       return with_suppressed(std::move(error), absorbed);
     }
     const std::uint64_t freed = forget_blob(node);
+    ++stats_.evicted_blobs;
+    stats_.evicted_bytes += freed;
     return EvictReceipt{true, freed};
   }
 
@@ -438,6 +493,7 @@ class Manager final : public PathReferences {
         // What can never fit is not worth a single blob.
         Node* victim = has_room(0, bytes) ? next_victim(refused) : nullptr;
         if (victim == nullptr) {
+          if (reserve) ++stats_.puts_without_room;
           return with_suppressed(
               make_error(Errc::out_of_room, "make_room",
                          fmt::format("{} bytes are needed, {} of {} are held, and nothing can be evicted", bytes, held,
@@ -481,8 +537,10 @@ class Manager final : public PathReferences {
     });
   }
 
-  bool absent(Keys keys, Absorbed& absorbed) {
-    Result<bool> present = store_.probe(keys, absorbed);
+  bool absent(PathLease& path, Keys keys, Absorbed& absorbed) {
+    Stats spent;
+    Result<bool> present = timed(spent, Stage::probe, runtime_.clock, [&] { return store_.probe(keys, absorbed); });
+    path.add(spent);
     if (!present) absorbed.push_back(std::move(present.error()));
     return present && !*present;
   }
@@ -501,6 +559,7 @@ class Manager final : public PathReferences {
     if (!node.blob().ready || node.blob_incarnation() != probed) return;
     queue_blob_removal(node);
     forget_blob(node);
+    ++stats_.withdrawn_blobs;
   }
   void drop_latent(Node& node, std::uint64_t probed) {
     KeyBatch keys;
@@ -512,6 +571,7 @@ class Manager final : public PathReferences {
     store_.queue_removal({keys.keys(), std::span(&value_bytes, 1), node.skeleton().committed_at_ns});
     held_bytes_ -= slot_bytes(value_bytes);
     forest_.withdraw_skeleton(node);
+    ++stats_.withdrawn_latents;
   }
 
   static IngestVerdict verdict_of(PutVerdict verdict) {
@@ -532,11 +592,30 @@ class Manager final : public PathReferences {
   Result<PutReceipt> put_reserved(Keys keys, std::span<const DeviceTensor> tensors, std::uint64_t slots,
                                   const CopyStream& stream, Absorbed& absorbed, Publish&& publish) {
     if (Result<EvictReceipt> room = free_up(slots, true, absorbed); !room) return std::move(room.error());
-    Result<PutReceipt> put = store_.put(keys, tensors, stream, absorbed);
+    Stats spent;
+    Result<PutReceipt> put = store_.put(keys, tensors, stream, absorbed, &spent);
+    const Nanos ended_ns = now_ns();
     const std::scoped_lock lock(mutex_);
     reserved_bytes_ -= slots;
-    if (put && put->verdict != PutVerdict::elsewhere && publish(*put)) held_bytes_ += slots;
+    if (put && put->verdict != PutVerdict::elsewhere && publish(*put)) {
+      held_bytes_ += slots;
+      note(Stage::publish, ended_ns, false);
+    }
+    stats_ += spent;
+    ++(stats_.*outcome_of(put));
     return put;
+  }
+  static std::uint64_t Stats::* outcome_of(const Result<PutReceipt>& put) {
+    if (!put) return &Stats::puts_failed;
+    switch (put->verdict) {
+      case PutVerdict::stored:
+        return &Stats::puts_stored;
+      case PutVerdict::adopted:
+        return &Stats::puts_adopted;
+      case PutVerdict::elsewhere:
+        break;
+    }
+    return &Stats::puts_elsewhere;
   }
 
   Status ingest_latent(Node& node, IngestReceipt& receipt, const Layout& layout, const DeviceTensor& latent,
@@ -609,6 +688,7 @@ class Manager final : public PathReferences {
   std::vector<NodeKey> evicting_;      // evictions to be tried again
   std::uint64_t held_bytes_ = 0;       // slot bytes of handles and ready latents
   std::uint64_t reserved_bytes_ = 0;   // slot bytes of puts under way
+  Stats stats_;                        // of operations that have ended
   bool saving_ = false;
 };
 

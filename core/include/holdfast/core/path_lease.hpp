@@ -5,15 +5,17 @@
 #include <utility>
 #include <vector>
 
+#include "holdfast/core/stats.hpp"
 #include "holdfast/core/trie.hpp"
 
 namespace holdfast {
 
-// Whoever takes references gives them back, under its own lock, which the caller does not hold.
+// Whoever takes references gives them back, under its own lock, which the caller does not hold; and is told there what
+// was spent on the path meanwhile.
 class PathReferences {
  public:
   virtual ~PathReferences() = default;
-  virtual void release_references(std::span<Node* const> nodes) = 0;
+  virtual void release_references(std::span<Node* const> nodes, const Stats& spent) = 0;
 };
 
 // Move-only; lets go of its references on every path. The holder outlives it. Used by one thread at a time, and of its
@@ -27,21 +29,26 @@ class PathLease {
   PathLease(PathLease&& other) noexcept
       : holder_(std::exchange(other.holder_, nullptr)),
         chain_(std::move(other.chain_)),
-        window_(std::move(other.window_)) {}
+        window_(std::move(other.window_)),
+        spent_(other.spent_) {}
   PathLease& operator=(PathLease&& other) noexcept {
     if (this != &other) {
       release();
       holder_ = std::exchange(other.holder_, nullptr);
       chain_ = std::move(other.chain_);
       window_ = std::move(other.window_);
+      spent_ = other.spent_;
     }
     return *this;
   }
   ~PathLease() { release(); }
 
   void release() {
-    if (holder_ != nullptr) std::exchange(holder_, nullptr)->release_references(window_);
+    if (holder_ != nullptr) std::exchange(holder_, nullptr)->release_references(window_, spent_);
   }
+
+  // What an operation on the path took.
+  void add(const Stats& spent) { spent_ += spent; }
 
   [[nodiscard]] std::uint32_t matched_chunks() const { return static_cast<std::uint32_t>(chain_.size()); }
   // Every matched node, by depth.
@@ -53,6 +60,7 @@ class PathLease {
   PathReferences* holder_ = nullptr;
   std::vector<Node*> chain_;
   std::vector<Node*> window_;
+  Stats spent_;
 };
 
 }  // namespace holdfast

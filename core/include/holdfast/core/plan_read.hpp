@@ -85,24 +85,31 @@ template <Runtime Rt>
 template <Runtime Rt>
 class PlanRead {
  public:
-  PlanRead(PlanContext<Rt>& context, const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed)
-      : context_(context), request_(request), stream_(stream), absorbed_(absorbed) {}
+  // `spent` is of this read alone.
+  PlanRead(PlanContext<Rt>& context, const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed,
+           Stats& spent)
+      : context_(context), request_(request), stream_(stream), absorbed_(absorbed), spent_(spent) {}
 
   ReadOutcome run() {
     if (Status sound = check_request(); !sound) return failed(std::move(sound.error()));
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed_);
+    Result<std::vector<Segment>> segments =
+        timed_in(Stage::segments, [&] { return context_.live_segments(absorbed_); });
     if (!segments) return failed(std::move(segments.error()));
     cut();
-    Result<bool> there = start_gets(segments->front().generation);
+    Result<bool> there = timed_in(Stage::read_start, [&] { return start_gets(segments->front().generation); });
     for (std::size_t b = 0; there && *there && b < parts_.size(); ++b) there = read_part(b, *segments);
     for (std::size_t b = 0; there && *there && b < parts_.size(); ++b) {
       if (Status landed = land(parts_[b]); !landed) there = std::move(landed.error());
     }
     std::vector<Error> failures;
     for (Part& part : parts_) end(part, failures);
+    TransferMeter meter;
     for (Part& part : parts_) {
-      if (part.in_flight != nullptr) part.in_flight->move_absorbed_to(failures);
+      if (part.in_flight == nullptr) continue;
+      part.in_flight->move_absorbed_to(failures);
+      part.in_flight->tell(meter);
     }
+    spent_.to_device += meter.total();
     if (there && *there) {
       move_to(absorbed_, failures);
       return {ReadVerdict::restored, true, {}};
@@ -127,6 +134,11 @@ class PlanRead {
     std::optional<ReadPlanLease<Rt>> plan;
     std::shared_ptr<BatchInFlight<Rt>> in_flight;
   };
+
+  template <class Work>
+  auto timed_in(Stage stage, Work&& work) {
+    return timed(spent_, stage, context_.runtime.clock, std::forward<Work>(work));
+  }
 
   static void move_to(std::vector<Error>& to, std::vector<Error>& errors) {
     to.insert(to.end(), std::make_move_iterator(errors.begin()), std::make_move_iterator(errors.end()));
@@ -201,49 +213,61 @@ class PlanRead {
 
   // False when a value has vanished.
   Result<bool> read_part(std::size_t b, std::span<const Segment> segments) {
-    Part& part = parts_[b];
-    std::vector<std::uintptr_t> addresses;
-    {
-      // A plan of a newer owner's is seen by where it lies, and is ended before anybody else uses that owner.
-      const GenerationCall call(context_.registry, segments.front().generation);
-      auto plan = transfer_all(*part.handle, keys_of(part), absorbed_);
-      part.handle.reset();
-      if (!plan) return of_part(std::move(plan.error()), part);
-      if (!*plan) return false;
-      part.plan.emplace(std::move(**plan));
-      const auto lengths = request_.value_bytes.subspan(part.keys.first, part.keys.last - part.keys.first);
-      Result<std::vector<std::uintptr_t>> decoded =
-          decode_plan_blob({part.plan->plan(), PlanSide::read, lengths, segments});
-      if (!decoded) {
-        if (Status released = part.plan->give_back(call); !released) {
-          decoded.error().suppressed.push_back(std::move(released.error()));
-        }
-        part.plan.reset();
-        return of_part(std::move(decoded.error()), part);
-      }
-      addresses = std::move(*decoded);
-    }
-    if (Status copied = copy_values(b, segments, addresses); !copied) return std::move(copied.error());
+    auto addresses = timed_in(Stage::read_start, [&] { return transfer(parts_[b], segments); });
+    if (!addresses) return std::move(addresses.error());
+    if (!*addresses) return false;
+    if (Status copied = copy_values(b, segments, **addresses); !copied) return std::move(copied.error());
     return true;
+  }
+
+  // Where its values lie; nothing when one has vanished.
+  Result<std::optional<std::vector<std::uintptr_t>>> transfer(Part& part, std::span<const Segment> segments) {
+    // A plan of a newer owner's is seen by where it lies, and is ended before anybody else uses that owner.
+    const GenerationCall call(context_.registry, segments.front().generation);
+    auto plan = transfer_all(*part.handle, keys_of(part), absorbed_);
+    part.handle.reset();
+    if (!plan) return of_part(std::move(plan.error()), part);
+    if (!*plan) return std::optional<std::vector<std::uintptr_t>>();
+    part.plan.emplace(std::move(**plan));
+    const auto lengths = request_.value_bytes.subspan(part.keys.first, part.keys.last - part.keys.first);
+    Result<std::vector<std::uintptr_t>> decoded =
+        decode_plan_blob({part.plan->plan(), PlanSide::read, lengths, segments});
+    if (!decoded) {
+      if (Status released = part.plan->give_back(call); !released) {
+        decoded.error().suppressed.push_back(std::move(released.error()));
+      }
+      part.plan.reset();
+      return of_part(std::move(decoded.error()), part);
+    }
+    return std::optional(std::move(*decoded));
   }
 
   Status copy_values(std::size_t b, std::span<const Segment> segments, std::span<const std::uintptr_t> addresses) {
     Part& part = parts_[b];
     if (part.copies.empty()) return {};
     CopyBatch copies(CopyDirection::host_to_device);
+    Status validated = timed_in(Stage::read_copy, [&] { return validate(part, addresses, copies); });
+    if (!validated) return validated;
+    const std::size_t most = context_.options.overlap.batches_in_flight_max;
+    if (b >= most) {
+      if (Status landed = land(parts_[b - most]); !landed) return landed;
+    }
+    return timed_in(Stage::read_copy, [&] { return submit(part, segments, copies); });
+  }
+
+  Status validate(const Part& part, std::span<const std::uintptr_t> addresses, CopyBatch& copies) {
     copies.reserve(part.copies.size());
     for (const std::size_t i : part.copies) {
       const ReadCopy& copy = request_.copies[i];
       copies.add(request_.tensors[copy.tensor], copy.tensor_offset,
                  addresses[copy.key - part.keys.first] + copy.value_offset, copy.bytes);
     }
-    if (Status validated = copies.validate(context_.registry, written_); !validated) {
-      return of_part(std::move(validated.error()), part);
-    }
-    const std::size_t most = context_.options.overlap.batches_in_flight_max;
-    if (b >= most) {
-      if (Status landed = land(parts_[b - most]); !landed) return landed;
-    }
+    Status validated = copies.validate(context_.registry, written_);
+    if (!validated) return of_part(std::move(validated.error()), part);
+    return validated;
+  }
+
+  Status submit(Part& part, std::span<const Segment> segments, const CopyBatch& copies) {
     part.in_flight = context_.make_batch(stream_, segments.front().generation);
     part.plan->attach(part.in_flight);
     Status submitted = part.in_flight->prepare();
@@ -260,7 +284,7 @@ class PlanRead {
   }
 
   Status wait_for(Part& part) {
-    Status waited = part.in_flight->wait();
+    Status waited = timed_in(Stage::read_wait, [&] { return part.in_flight->wait(); });
     if (!waited) return of_part(make_error(Errc::copy_failed, "restore", "wait", std::move(waited.error())), part);
     return waited;
   }
@@ -280,9 +304,9 @@ class PlanRead {
     if (part.in_flight != nullptr && part.in_flight->waits_by_event()) {
       if (Status waited = wait_for(part); !waited) failures.push_back(std::move(waited.error()));
     }
-    Status ended;
-    if (part.handle) ended = part.handle->cancel();
-    if (part.plan) ended = part.plan->release();
+    if (!part.handle && !part.plan) return;
+    Status ended =
+        timed_in(Stage::read_end, [&] { return part.handle ? part.handle->cancel() : part.plan->release(); });
     part.handle.reset();
     part.plan.reset();
     if (!ended) failures.push_back(std::move(ended.error()));
@@ -298,6 +322,7 @@ class PlanRead {
   const ReadRequest& request_;
   CopyStream stream_;
   Absorbed& absorbed_;
+  Stats& spent_;
   std::vector<Part> parts_;
   std::vector<HostRange> written_;  // by their copies
   bool touched_ = false;

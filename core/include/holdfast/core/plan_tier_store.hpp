@@ -24,51 +24,29 @@ class PlanTierStore {
   PlanTierStore(Rt& runtime, const PlanOptions& options) : context_(runtime, options) {}
 
   // Registers the owner's segments now, so that the first put need not.
-  Status warm_up(Absorbed& absorbed) {
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
+  Status warm_up(Absorbed& absorbed, Stats* spent = nullptr) {
+    Stats own;
+    Result<std::vector<Segment>> segments =
+        timed_in(own, Stage::segments, [&] { return context_.live_segments(absorbed); });
+    if (spent != nullptr) *spent += own;
     if (!segments) return with_suppressed(std::move(segments.error()), absorbed);
     return {};
   }
 
-  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
-                         Absorbed& absorbed) {
-    if (Status valid = validate_tensors(context_.runtime.cuda, tensors); !valid) return std::move(valid.error());
-    if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
-    if (has_duplicates(keys)) return make_error(Errc::invalid_argument, "put", "one key twice");
-    const PutTurn turn(context_, keys);
-    const PutGate gate = turn.gate();
-    if (gate == PutGate::unsettled) return make_error(Errc::unsettled, "put", "a key's outcome is not decided yet");
-    if (gate == PutGate::full) {
-      return make_error(Errc::unsettled, "put", "too many other keys are not decided yet: pump, or go on uncached");
-    }
-    PutAttempt attempt = PlanPut<Rt>(context_, keys, tensors, stream, absorbed).run();
-    if (attempt.end == PutEnd::exists) {
-      std::vector<std::uint64_t> value_bytes;
-      for (const DeviceTensor& tensor : tensors) value_bytes.push_back(tensor.bytes);
-      Result<bool> adopted = adopt(keys, value_bytes, absorbed);
-      if (!adopted) return with_suppressed(std::move(adopted.error()), absorbed);
-      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns()};
-      if (gate == PutGate::open) {
-        // Not of our doing that we know of: an orphan of an earlier incarnation, to be gone before the next try.
-        queue({keys, value_bytes, context_.now_ns()}, false);
-        return PutReceipt{PutVerdict::elsewhere, 0};
-      }
-      if (!remove_leftovers(keys, absorbed)) {
-        return with_suppressed(make_error(Errc::unsettled, "put", "a leftover could not be removed"), absorbed);
-      }
-      attempt = PlanPut<Rt>(context_, keys, tensors, stream, absorbed).run();
-    }
-    if (attempt.end == PutEnd::failed) return std::move(attempt.error);
-    if (attempt.end != PutEnd::stored) return PutReceipt{PutVerdict::elsewhere, 0};
-    forget(keys);
-    return PutReceipt{PutVerdict::stored, attempt.committed_ns};
+  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream, Absorbed& absorbed,
+                         Stats* spent = nullptr) {
+    Stats own;
+    Result<PutReceipt> receipt = put_within(keys, tensors, stream, absorbed, own);
+    if (spent != nullptr) *spent += own;
+    return receipt;
   }
 
-  ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed) {
-    if (Status valid = validate_tensors(context_.runtime.cuda, request.tensors); !valid) {
-      return {ReadVerdict::failed, false, with_suppressed(std::move(valid.error()), absorbed)};
-    }
-    return PlanRead<Rt>(context_, request, stream, absorbed).run();
+  ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed,
+                      Stats* spent = nullptr) {
+    Stats own;
+    ReadOutcome outcome = restore_within(request, stream, absorbed, own);
+    if (spent != nullptr) *spent += own;
+    return outcome;
   }
 
   Result<bool> probe(Keys keys, Absorbed& absorbed) {
@@ -149,10 +127,12 @@ class PlanTierStore {
     return context_.unsettled.with([&](const UnsettledTable& table) { return table.contains_any(keys); });
   }
   // Those in quarantine too.
-  [[nodiscard]] std::uint64_t unsettled_keys() const {
-    return context_.unsettled.with([](const UnsettledTable& table) { return table.size() + table.blocked(); });
+  [[nodiscard]] ListLength unsettled_length() const {
+    return context_.unsettled.with([](const UnsettledTable& table) { return table.length(); });
   }
-  [[nodiscard]] std::uint64_t quarantined() const { return context_.quarantine.size(); }
+  [[nodiscard]] ListLength quarantine_length() const { return context_.quarantine.length(); }
+  [[nodiscard]] std::uint64_t unsettled_keys() const { return unsettled_length().now; }
+  [[nodiscard]] std::uint64_t quarantined() const { return quarantine_length().now; }
   // Slot bytes that are neither free nor of a blob or latent that the manager knows.
   [[nodiscard]] std::uint64_t held_bytes() const {
     return context_.unsettled.with([](const UnsettledTable& table) { return table.held_bytes(); }) +
@@ -161,6 +141,53 @@ class PlanTierStore {
   [[nodiscard]] RegistryCounts registry_counts() const { return context_.registry.counts(); }
 
  private:
+  template <class Work>
+  auto timed_in(Stats& spent, Stage stage, Work&& work) {
+    return timed(spent, stage, context_.runtime.clock, std::forward<Work>(work));
+  }
+
+  Result<PutReceipt> put_within(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
+                                Absorbed& absorbed, Stats& spent) {
+    Status valid = timed_in(spent, Stage::put_copy, [&] { return validate_tensors(context_.runtime.cuda, tensors); });
+    if (!valid) return std::move(valid.error());
+    if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
+    if (has_duplicates(keys)) return make_error(Errc::invalid_argument, "put", "one key twice");
+    const PutTurn turn(context_, keys);
+    const PutGate gate = turn.gate();
+    if (gate == PutGate::unsettled) return make_error(Errc::unsettled, "put", "a key's outcome is not decided yet");
+    if (gate == PutGate::full) {
+      return make_error(Errc::unsettled, "put", "too many other keys are not decided yet: pump, or go on uncached");
+    }
+    PutAttempt attempt = PlanPut<Rt>(context_, keys, tensors, stream, absorbed, spent).run();
+    if (attempt.end == PutEnd::exists) {
+      std::vector<std::uint64_t> value_bytes;
+      for (const DeviceTensor& tensor : tensors) value_bytes.push_back(tensor.bytes);
+      Result<bool> adopted = adopt(keys, value_bytes, absorbed, spent);
+      if (!adopted) return with_suppressed(std::move(adopted.error()), absorbed);
+      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns()};
+      if (gate == PutGate::open) {
+        // Not of our doing that we know of: an orphan of an earlier incarnation, to be gone before the next try.
+        queue({keys, value_bytes, context_.now_ns()}, false);
+        return PutReceipt{PutVerdict::elsewhere, 0};
+      }
+      if (!remove_leftovers(keys, absorbed, spent)) {
+        return with_suppressed(make_error(Errc::unsettled, "put", "a leftover could not be removed"), absorbed);
+      }
+      attempt = PlanPut<Rt>(context_, keys, tensors, stream, absorbed, spent).run();
+    }
+    if (attempt.end == PutEnd::failed) return std::move(attempt.error);
+    if (attempt.end != PutEnd::stored) return PutReceipt{PutVerdict::elsewhere, 0};
+    forget(keys);
+    return PutReceipt{PutVerdict::stored, attempt.committed_ns};
+  }
+
+  ReadOutcome restore_within(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed, Stats& spent) {
+    Status valid =
+        timed_in(spent, Stage::read_copy, [&] { return validate_tensors(context_.runtime.cuda, request.tensors); });
+    if (!valid) return {ReadVerdict::failed, false, with_suppressed(std::move(valid.error()), absorbed)};
+    return PlanRead<Rt>(context_, request, stream, absorbed, spent).run();
+  }
+
   void queue(const RemoveRequest& request, bool ours) {
     context_.unsettled.with([&](UnsettledTable& table) {
       for (std::size_t i = 0; i < request.keys.size(); ++i) {
@@ -205,10 +232,17 @@ class PlanTierStore {
   }
 
   // True when every key is ours, past its bound, of this length, and readable under one read plan: known again.
-  Result<bool> adopt(Keys keys, std::span<const std::uint64_t> value_bytes, Absorbed& absorbed) {
+  Result<bool> adopt(Keys keys, std::span<const std::uint64_t> value_bytes, Absorbed& absorbed, Stats& spent) {
     const bool adoptable = context_.unsettled.with(
         [&](const UnsettledTable& table) { return table.adoptable(keys, value_bytes, context_.now_ns()); });
     if (!adoptable) return false;
+    Result<bool> readable =
+        timed_in(spent, Stage::probe, [&] { return readable_together(keys, value_bytes, absorbed); });
+    if (readable && *readable) forget(keys);
+    return readable;
+  }
+
+  Result<bool> readable_together(Keys keys, std::span<const std::uint64_t> value_bytes, Absorbed& absorbed) {
     Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
     if (!segments) return std::move(segments.error());
     // As long as the plan lives nobody else uses a newer owner, whose it may be.
@@ -222,17 +256,18 @@ class PlanTierStore {
     Status released = addresses ? (*plan)->release() : (*plan)->give_back(call);
     if (!released) absorbed.push_back(std::move(released.error()));
     if (!addresses) return std::move(addresses.error());
-    forget(keys);
     return true;
   }
 
   // Those of `keys` that are in the table, all past their bound. True when all are settled.
-  bool remove_leftovers(Keys keys, Absorbed& absorbed) {
+  bool remove_leftovers(Keys keys, Absorbed& absorbed, Stats& spent) {
+    StageTimer timer(spent, Stage::settle, context_.runtime.clock);
     bool settled = true;
     for (const std::string_view key : keys) {
       const bool here = context_.unsettled.with([&](const UnsettledTable& table) { return table.contains(key); });
       if (here && !remove_due(key, absorbed)) settled = false;
     }
+    if (!settled) timer.fail();
     return settled;
   }
 

@@ -1,6 +1,7 @@
 // Plans whose memory cannot be let go yet, because a copy may still be in flight there and no wait succeeds.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +12,7 @@
 #include "holdfast/core/plan_blob.hpp"
 #include "holdfast/core/runtime.hpp"
 #include "holdfast/core/segment_registry.hpp"
+#include "holdfast/core/stats.hpp"
 #include "holdfast/core/unsettled_table.hpp"
 
 namespace holdfast {
@@ -52,6 +54,7 @@ class Quarantine {
   void add(QuarantinedPlan<Rt> plan) {
     const std::scoped_lock lock(mutex_);
     plans_.push_back(std::move(plan));
+    longest_ = std::max<std::uint64_t>(longest_, plans_.size());
   }
   void note(Error error) {
     const std::scoped_lock lock(mutex_);
@@ -85,6 +88,10 @@ class Quarantine {
     const std::scoped_lock lock(mutex_);
     return plans_.size();
   }
+  [[nodiscard]] ListLength length() const {
+    const std::scoped_lock lock(mutex_);
+    return {plans_.size(), longest_};
+  }
   [[nodiscard]] std::uint64_t held_bytes() const {
     const std::scoped_lock lock(mutex_);
     std::uint64_t bytes = 0;
@@ -107,6 +114,7 @@ class Quarantine {
   // Guarded by mutex_:
   std::vector<QuarantinedPlan<Rt>> plans_;
   std::vector<Error> notes_;
+  std::uint64_t longest_ = 0;  // of plans_ so far
 };
 
 }  // namespace holdfast

@@ -10,6 +10,7 @@
 #include "holdfast/core/copy_stream.hpp"
 #include "holdfast/core/fluxon_runtime.hpp"
 #include "holdfast/core/result.hpp"
+#include "holdfast/core/stats.hpp"
 #include "holdfast/core/tensor.hpp"
 #include "holdfast/core/time.hpp"
 
@@ -71,14 +72,15 @@ struct RemoveOutcome {
 // A store that moves bytes straight between device tensors and its own memory. All calls may run concurrently; the
 // caller keeps keys and tensors until they return. The tensors of one call are on one device, the stream's. When a call
 // returns, nothing is in flight but what an error calls quarantined; a stream's follower is told of all the same.
+// Whatever the end, what an operation took is added to `spent`.
 template <class S>
 concept PathTierStore = requires(S& store, Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
                                  const ReadRequest& read, const RemoveRequest& removal,
-                                 std::span<const std::uint64_t> value_bytes, Absorbed& absorbed) {
+                                 std::span<const std::uint64_t> value_bytes, Absorbed& absorbed, Stats* spent) {
   // All or nothing, as far as the caller may publish. Unsettled: refused, nothing started. PutFailed: nothing may
   // be published, and what was stored is removed now or later.
-  { store.put(keys, tensors, stream, absorbed) } -> std::same_as<Result<PutReceipt>>;
-  { store.restore(read, stream, absorbed) } -> std::same_as<ReadOutcome>;
+  { store.put(keys, tensors, stream, absorbed, spent) } -> std::same_as<Result<PutReceipt>>;
+  { store.restore(read, stream, absorbed, spent) } -> std::same_as<ReadOutcome>;
   // True when every key is readable now.
   { store.probe(keys, absorbed) } -> std::same_as<Result<bool>>;
   { store.remove(removal, absorbed) } -> std::same_as<RemoveOutcome>;

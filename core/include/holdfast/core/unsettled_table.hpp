@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "holdfast/core/fluxon_runtime.hpp"
+#include "holdfast/core/stats.hpp"
 #include "holdfast/core/time.hpp"
 
 namespace holdfast {
@@ -81,6 +82,8 @@ class UnsettledTable {
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] std::size_t blocked() const { return blocked_.size(); }
+  // Of both.
+  [[nodiscard]] ListLength length() const { return {size() + blocked(), longest_}; }
   // Slot bytes counted as held.
   [[nodiscard]] std::uint64_t held_bytes() const { return held_bytes_; }
 
@@ -96,6 +99,7 @@ class UnsettledTable {
   [[nodiscard]] Nanos bound_of(const Entry& entry) const { return entry.key.last_commit_ns + options_.settle_bound_ns; }
   void set_due(Entries::iterator at, Nanos due_ns);
   void erase(Entries::iterator at);
+  void note_length();
 
   UnsettledOptions options_;
   Entries entries_;
@@ -104,6 +108,7 @@ class UnsettledTable {
   std::vector<Keys> putting_;
   std::set<std::string, std::less<>> removing_;
   std::uint64_t held_bytes_ = 0;
+  std::uint64_t longest_ = 0;
 };
 
 }  // namespace holdfast

@@ -11,6 +11,7 @@
 
 #include "holdfast/core/engine.hpp"
 #include "holdfast/core/result.hpp"
+#include "holdfast/core/stats.hpp"
 #include "holdfast/core/time.hpp"
 #include "holdfast/sim/ports.hpp"
 #include "holdfast/sim/trace.hpp"
@@ -81,6 +82,7 @@ struct Inspection {
   std::uint64_t nodes = 0;
   std::uint64_t read_only_fallbacks = 0;  // registrations that needed the read-only flag
   std::uint64_t translated_mappings = 0;  // second mappings that were refused and are translated
+  Stats stats;                            // of what it has done since it was made
 };
 
 struct SystemOptions {

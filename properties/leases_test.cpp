@@ -103,7 +103,9 @@ TEST_F(LeasesTest, APlanWhoseCopiesHaveNotArrivedIsNotCommitted) {
 
 class Holder : public PathReferences {
  public:
-  void release_references(std::span<Node* const> nodes, const Stats& /*spent*/) override { released.push_back(nodes.size()); }
+  void release_references(std::span<Node* const> nodes, const Stats& /*spent*/) override {
+    released.push_back(nodes.size());
+  }
   std::vector<std::size_t> released;
 };
 

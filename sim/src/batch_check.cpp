@@ -19,8 +19,8 @@ HostSide host_side(const BatchLedgers& ledgers, CopyDirection direction, std::ui
   side.place = ledgers.segments.locate(host);
   side.registration = ledgers.registrations.covering(host, 1);
   if (side.place.segment == kNowhere) return side;
-  // Two read plans may share a slot: a copy is of its own operation's. A plan of the wrong kind is only named when there
-  // is no other.
+  // Two read plans may share a slot: a copy is of its own operation's. A plan of the wrong kind is only named when
+  // there is no other.
   const std::span<const std::uint32_t> live = ledgers.plans.live_plans();
   for (std::size_t i = live.size(); i-- > 0;) {
     PlanRecord& plan = ledgers.plans.plan(live[i]);

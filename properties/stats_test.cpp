@@ -406,7 +406,7 @@ TEST_F(ManagerStatsTest, AFailedProbeIsTold) {
   write({"0"});
   begin();
   ASSERT_TRUE(owner.remove(latent_locator(node(spec, {"0"})->key())).has_value());
-  EXPECT_CALL(fluxon, get_start(_, false, _)).WillRepeatedly(Return(network("get_start")));
+  ON_CALL(fluxon, get_start(_, false, _)).WillByDefault(Return(network("get_start")));
   Session session = open(spec);
   ASSERT_EQ(resume(session, {"0"})->matched_chunks, 0U);
   // Nothing is withdrawn, so that all tries are the same: four, with two probes each.

@@ -274,6 +274,42 @@ TEST_F(PlanTierStoreTest, APlanThatCannotBeWaitedForIsQuarantinedUntilAWaitSucce
   EXPECT_TRUE(put({"a"}, {tensor(512)}).has_value());
 }
 
+TEST_F(PlanTierStoreTest, PlansOfOneBatchAreInQuarantineTogetherWhenTheirPutIsDoneWithIt) {
+  EXPECT_CALL(cuda, stream_synchronize).Times(testing::AtLeast(3)).WillRepeatedly([&](StreamRef) -> Status {
+    EXPECT_EQ(store.quarantined(), 0U) << "a pump of another session would use the batch as well";
+    return cuda_error(CudaErrc::launch_failure, "stream_synchronize");
+  });
+  ASSERT_FALSE(put({"a", "b"}, {tensor(512), tensor(1024)}).has_value());
+  EXPECT_EQ(store.quarantined(), 2U);
+}
+
+TEST_F(PlanTierStoreTest, APlanCountsAsHeldWhileAPumpWaitsForItAndEndsIt) {
+  EXPECT_CALL(cuda, stream_synchronize)
+      .Times(3)
+      .WillRepeatedly(Return(cuda_error(CudaErrc::launch_failure, "stream_synchronize")));
+  ASSERT_FALSE(put({"a"}, {tensor(512)}).has_value());
+  std::vector<Error> errors;
+  store.pump(16, errors);
+  EXPECT_EQ(store.quarantined(), 1U) << "counted once, however often it is waited for";
+  EXPECT_EQ(store.held_bytes(), 4096U);
+
+  const auto is_held = [&] {
+    EXPECT_EQ(store.quarantined(), 1U);
+    EXPECT_EQ(store.held_bytes(), 4096U) << "another session would take its room";
+  };
+  EXPECT_CALL(cuda, stream_synchronize).WillOnce([&](StreamRef on) {
+    is_held();
+    return device.stream_synchronize(on);
+  });
+  EXPECT_CALL(fluxon, put_abort(_)).WillOnce([&](PlanPtr plan) {
+    is_held();
+    return owner.put_abort(plan);
+  });
+  store.pump(16, errors);
+  EXPECT_EQ(store.quarantined(), 0U);
+  EXPECT_EQ(store.held_bytes(), 0U);
+}
+
 TEST_F(PlanTierStoreTest, APlanStaysInQuarantineWhileNoWaitSucceeds) {
   EXPECT_CALL(cuda, stream_synchronize)
       .Times(3)

@@ -27,6 +27,7 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -194,6 +195,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"run", "--out", "out", "--stop-at", "one-terminl"}, "did you mean 'one-terminal'"},
         BadUsage{{"run", "--out", "out", "--stop-at", "any", "--keep-going"}, "--keep-going exclude each other"},
         BadUsage{{"run", "--seeds", "1", "--out", "/dev/null/x"}, "--out"},
+        BadUsage{{"bench", "smi"}, "no group 'smi'; did you mean 'sim'"},
+        BadUsage{{"bench", "--min-time", "1"}, "with its unit"}, BadUsage{{"bench", "--repetitions", "0"}, "from 1 to"},
         BadUsage{{"replay"}, "wants a trace FILE, or --seed N"}, BadUsage{{"replay", "a", "b"}, "takes one FILE"},
         BadUsage{{"replay", "missing.json"}, "missing.json"}, BadUsage{{"replay", "/"}, "no regular file"},
         BadUsage{{"replay", "x.json", "--seed", "1"}, "not both"},
@@ -508,6 +511,23 @@ TEST_F(Program, AWorkloadWithinACapacityEvicts) {
   const Ended ended = run({"workload", "w.jsonl", "--capacity", "25%", "--out", "out"});
   EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
   EXPECT_EQ(report_of("out").at("chunks").at("evicted"), 30);
+}
+
+TEST_F(Program, ABenchOfOneMeasurementHasItsFigures) {
+  const Ended ended = run({"bench", "sim", "--min-time", "1ms", "--repetitions", "1", "--quiet"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, ContainsRegex("values of 4 KiB a batch +[0-9.]+ [mun]?s  [0-9,]+ calls/s"));
+  EXPECT_THAT(ended.err, IsEmpty());
+}
+
+TEST_F(Program, ABenchPrintsAFigureForEachCaseAndTheirRatios) {
+  const Ended ended = run({"bench", "sim", "--min-time", "1ms", "--repetitions", "2"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("median of 2"));
+  EXPECT_THAT(ended.out, ContainsRegex("values of 256 B a batch +[0-9.]+ [mun]?s  [0-9,]+ calls/s"));
+  EXPECT_THAT(ended.out, ContainsRegex("making its trace is [0-9.]+% and its log [0-9.]+%"));
+  EXPECT_THAT(ended.out, Not(HasSubstr("forest"))) << "of another group";
+  EXPECT_THAT(ended.err, HasSubstr("measured: seeds of the default profile"));
 }
 
 }  // namespace

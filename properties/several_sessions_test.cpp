@@ -421,7 +421,7 @@ TEST_F(SeveralSessionsTest, OfTwoSnapshotsAtOnceTheOlderDoesNotReplaceTheNewer) 
 }
 
 TEST_F(SeveralSessionsTest, AnOwnersRestartBesideAPutLetsNoCopyGoToUnregisteredMemory) {
-  with_baseline = false;  // a plan of a generation that its session had not seen yet lives until the plan time-out
+  with_baseline = false;  // what the old owner had behind a chunk that is not ready is accounted until somebody looks
   at_every_moment([](House& house) { house.generate_all(house.one, {"a"}); },
                   [](House& house) { static_cast<void>(house.generate(house.one, "b").has_value()); },
                   [](House& house) {

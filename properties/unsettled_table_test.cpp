@@ -138,6 +138,17 @@ TEST_F(UnsettledTableTest, ABlockedKeyIsRefusedUntilEveryPlanLetItGo) {
   EXPECT_EQ(gate({"a"}, 0), PutGate::open);
 }
 
+TEST_F(UnsettledTableTest, ALeftoverOfAPutIsRefusedToAnotherPutUntilThatOneHasEnded) {
+  const std::vector<std::string_view> keys{"a"};
+  table.add("a", unknown, kCommit);
+  ASSERT_EQ(gate({"a"}, kBound), PutGate::leftovers);
+  table.begin_put(keys);
+  EXPECT_EQ(gate({"a"}, kBound), PutGate::unsettled) << "each would remove what the other has stored";
+  EXPECT_EQ(gate({"b"}, kBound), PutGate::open);
+  table.end_put(keys);
+  EXPECT_EQ(gate({"a"}, kBound), PutGate::leftovers);
+}
+
 TEST_F(UnsettledTableTest, AKeyThatIsNotBlockedIsNotUnblocked) {
   EXPECT_DEATH(table.unblock("a"), "unblock without block");
 }

@@ -60,6 +60,7 @@ PutGate UnsettledTable::gate(Keys keys, Nanos now_ns) const {
     const auto at = entries_.find(key);
     if (at == entries_.end()) continue;
     if (now_ns < bound_of(at->second)) return PutGate::unsettled;
+    if (is_put(key)) return PutGate::unsettled;
     gate = PutGate::leftovers;
   }
   // What settles keys is let through.

@@ -26,7 +26,7 @@ struct BatchLedgers {
   RegistrationLedger& registrations;
   PlanLedger& plans;
   std::uint32_t operation = 0;  // that submits the batch
-  std::uint32_t epoch = 0;  // of when the call began; another operation may have heard of a newer one since
+  std::uint32_t epoch = 0;      // of when the call began; another operation may have heard of a newer one since
 };
 
 HostSide host_side(const BatchLedgers& ledgers, CopyDirection direction, std::uintptr_t host);

@@ -66,6 +66,7 @@ Command shrink_command();
 Command workload_command();
 Command sweep_command();
 Command explore_command();
+Command bench_command();
 Command list_command();
 
 // ---- What several commands take.

@@ -191,6 +191,7 @@ std::string Monitor::Impl::why_it_stays(const NodeRecord& node, Claim claim) con
   if (node.pinned) return "the node is pinned";
   if (node.holds > 0) return fmt::format("the node is referenced {} times", node.holds);
   for (const std::uint32_t key : node.keys[static_cast<std::size_t>(Claim::kv)]) {
+    if (const PlanRecord* reader = plans.reader_of(key)) return fmt::format("{} reads it", describe(*reader));
     const KeyRecord& record = claims.at(key);
     // What this eviction itself left in doubt is no objection, nor what an earlier client did: this one cannot know.
     if (claims.unknown(record, segments.epoch()) && record.unknown_operation != operation.ordinal &&

@@ -59,6 +59,16 @@ PlanRecord* PlanLedger::find_plan(PlanPtr plan) {
   return newest(plans_, live_plans_, [&](const PlanRecord& record) { return record.address == plan.address; });
 }
 
+const PlanRecord* PlanLedger::reader_of(std::uint32_t key) const {
+  for (const std::uint32_t index : live_plans_) {
+    const PlanRecord& plan = plans_[index];
+    if (plan.sort == PlanSort::read && !plan.wait_failed && std::ranges::find(plan.keys, key) != plan.keys.end()) {
+      return &plan;
+    }
+  }
+  return nullptr;
+}
+
 void PlanLedger::end_plan(PlanRecord& plan, Call by, Nanos at_ns) {
   remember({plan.address, false, false, plan.ordinal, plan.sort, by, at_ns});
   const std::uint32_t index = index_of(plan);

@@ -87,6 +87,8 @@ class PlanLedger {
   // Ends, without a call, what belongs to mappings that are not `segments`' live ones. How many there were.
   std::uint32_t end_stale(const SegmentLedger& segments, Nanos at_ns);
 
+  // A read plan over the key, unless it is only kept because a wait for its copies failed.
+  [[nodiscard]] const PlanRecord* reader_of(std::uint32_t key) const;
   [[nodiscard]] std::span<const std::uint32_t> live_plans() const { return live_plans_; }
   [[nodiscard]] std::span<const std::uint32_t> live_handles() const { return live_handles_; }
   [[nodiscard]] const HandleRecord& handle(std::uint32_t index) const { return handles_[index]; }

@@ -14,7 +14,7 @@ namespace {
 
 std::vector<Command> commands() {
   return {run_command(),    replay_command(),   sweep_command(), explore_command(),
-          shrink_command(), workload_command(), list_command()};
+          shrink_command(), workload_command(), bench_command(), list_command()};
 }
 
 std::string program_help() {

@@ -24,6 +24,20 @@ void lose_values(TraceBuilder& trace, Id generate) {
   trace.fault({generate, Call::commit_wait, kValues, FaultKind::lost, code_of(CommitCode::timeout), 0, false});
 }
 
+// Two sessions resume a blob that the store has lost. Gives the second one.
+Id two_find_a_loss(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  const Id writer = write_all(trace, g, numbered(1));
+  const Id reader = open(trace, g, numbered(1));
+  const Id again = open(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  trace.store_evict_blob(writer, 0);
+  trace.together();
+  trace.resume(reader);
+  trace.resume(again);
+  return again;
+}
+
 constexpr std::uint64_t kSlotsOfAChunk = 3;
 
 }  // namespace
@@ -142,17 +156,7 @@ void pump_beside_pump(TraceBuilder& trace) {
   trace.pump();
 }
 
-void loss_beside_resume(TraceBuilder& trace) {
-  const std::uint32_t g = small(trace);
-  const Id writer = write_all(trace, g, numbered(1));
-  const Id reader = open(trace, g, numbered(1));
-  const Id again = open(trace, g, numbered(1));
-  trace.pass_time(kSettled);
-  trace.store_evict_blob(writer, 0);
-  trace.together();
-  trace.resume(reader);
-  trace.resume(again);
-}
+void loss_beside_resume(TraceBuilder& trace) { static_cast<void>(two_find_a_loss(trace)); }
 
 void restart_beside_put(TraceBuilder& trace) {
   const std::uint32_t g = small(trace);
@@ -246,18 +250,7 @@ void pumps_of_a_stuck_plan(TraceBuilder& trace) {
   trace.pump();
 }
 
-void loss_beside_put(TraceBuilder& trace) {
-  const std::uint32_t g = small(trace);
-  const Id writer = write_all(trace, g, numbered(1));
-  const Id reader = open(trace, g, numbered(1));
-  const Id again = open(trace, g, numbered(1));
-  trace.pass_time(kSettled);
-  trace.store_evict_blob(writer, 0);
-  trace.together();
-  trace.resume(reader);
-  trace.resume(again);
-  trace.generate(again);
-}
+void loss_beside_put(TraceBuilder& trace) { trace.generate(two_find_a_loss(trace)); }
 
 void snapshot_beside_evict(TraceBuilder& trace) {
   const std::uint32_t g = small(trace);

@@ -59,12 +59,25 @@ class PlanContext {
                                                overlapped ? BatchWait::by_event : BatchWait::by_stream);
   }
 
-  // `keys` answer "unsettled" until the quarantine lets the plan go.
-  void quarantine_plan(QuarantinedPlan<Rt> plan) {
+  // Their keys answer "unsettled" until the quarantine lets a plan go. Plans that share a batch come together, and
+  // nobody else uses the batch from here on.
+  void quarantine_plans(std::vector<QuarantinedPlan<Rt>> plans) {
+    if (plans.empty()) return;
     unsettled.with([&](UnsettledTable& table) {
-      for (const std::string& key : plan.keys) table.block(key);
+      for (const QuarantinedPlan<Rt>& plan : plans) {
+        for (const std::string& key : plan.keys) table.block(key);
+      }
     });
-    quarantine.add(std::move(plan));
+    quarantine.add(std::move(plans));
+  }
+
+  // What `end` answers; the plans that it adds to its list are quarantined.
+  template <class End>
+  Status quarantining(End&& end) {
+    std::vector<QuarantinedPlan<Rt>> stuck;
+    Status ended = end(stuck);
+    quarantine_plans(std::move(stuck));
+    return ended;
   }
 
   // Errors are moved to `errors`; what they belong to stays queued.

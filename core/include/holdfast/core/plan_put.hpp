@@ -57,6 +57,7 @@ class PlanPut {
       batch.in_flight->tell(meter);
     }
     spent_.to_host += meter.total();
+    context_.quarantine_plans(std::move(stuck_));
     return attempt;
   }
 
@@ -310,7 +311,7 @@ class PlanPut {
       if (Status waited = wait_for(batch); !waited) failures.push_back(std::move(waited.error()));
     }
     for (; ended_plans_ < plans_.size(); ++ended_plans_) {
-      Status aborted = timed_in(Stage::put_undo, [&] { return plans_[ended_plans_].abort(); });
+      Status aborted = timed_in(Stage::put_undo, [&] { return plans_[ended_plans_].abort(stuck_); });
       if (!aborted) failures.push_back(std::move(aborted.error()));
     }
   }
@@ -353,10 +354,11 @@ class PlanPut {
   Absorbed& absorbed_;
   Stats& spent_;
   std::vector<PutGroup> groups_;
-  std::vector<PutPlanLease<Rt>> plans_;  // one per group, as far as started
-  std::size_t ended_plans_ = 0;          // the first so many have ended
-  std::vector<Batch> batches_;           // as far as begun
-  std::vector<HostRange> written_;       // by their copies
+  std::vector<PutPlanLease<Rt>> plans_;     // one per group, as far as started
+  std::size_t ended_plans_ = 0;             // the first so many have ended
+  std::vector<QuarantinedPlan<Rt>> stuck_;  // of those, what goes to the quarantine when nobody waits here any more
+  std::vector<Batch> batches_;              // as far as begun
+  std::vector<HostRange> written_;          // by their copies
   std::vector<std::uintptr_t> addresses_;
   std::vector<std::int32_t> codes_;
   Nanos committed_ns_ = 0;

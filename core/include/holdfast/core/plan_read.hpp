@@ -110,6 +110,7 @@ class PlanRead {
       part.in_flight->tell(meter);
     }
     spent_.to_device += meter.total();
+    context_.quarantine_plans(std::move(stuck_));
     if (there && *there) {
       move_to(absorbed_, failures);
       return {ReadVerdict::restored, true, {}};
@@ -224,6 +225,9 @@ class PlanRead {
   Result<std::optional<std::vector<std::uintptr_t>>> transfer(Part& part, std::span<const Segment> segments) {
     // A plan of a newer owner's is seen by where it lies, and is ended before anybody else uses that owner.
     const GenerationCall call(context_.registry, segments.front().generation);
+    if (!call.live()) {
+      return of_part(make_error(Errc::stale_generation, "read_part", "the segments' generation has gone"), part);
+    }
     auto plan = transfer_all(*part.handle, keys_of(part), absorbed_);
     part.handle.reset();
     if (!plan) return of_part(std::move(plan.error()), part);
@@ -306,7 +310,7 @@ class PlanRead {
     }
     if (!part.handle && !part.plan) return;
     Status ended =
-        timed_in(Stage::read_end, [&] { return part.handle ? part.handle->cancel() : part.plan->release(); });
+        timed_in(Stage::read_end, [&] { return part.handle ? part.handle->cancel() : part.plan->release(stuck_); });
     part.handle.reset();
     part.plan.reset();
     if (!ended) failures.push_back(std::move(ended.error()));
@@ -323,6 +327,7 @@ class PlanRead {
   CopyStream stream_;
   Absorbed& absorbed_;
   Stats& spent_;
+  std::vector<QuarantinedPlan<Rt>> stuck_;  // goes to the quarantine when nobody waits here any more
   std::vector<Part> parts_;
   std::vector<HostRange> written_;  // by their copies
   bool touched_ = false;

@@ -221,10 +221,6 @@ class PlanTierStore {
     PutGate gate_;
   };
 
-  PutGate gate_of(Keys keys) const {
-    return context_.unsettled.with([&](const UnsettledTable& table) { return table.gate(keys, context_.now_ns()); });
-  }
-
   void forget(Keys keys) {
     context_.unsettled.with([&](UnsettledTable& table) {
       for (const std::string_view key : keys) table.forget(key);
@@ -247,6 +243,7 @@ class PlanTierStore {
     if (!segments) return std::move(segments.error());
     // As long as the plan lives nobody else uses a newer owner, whose it may be.
     const GenerationCall call(context_.registry, segments->front().generation);
+    if (!call.live()) return make_error(Errc::stale_generation, "adopt", "the segments' generation has gone");
     Result<std::optional<ReadPlanLease<Rt>>> plan =
         open_read_plan(context_, keys, {}, segments->front().generation, absorbed);
     if (!plan) return std::move(plan.error());

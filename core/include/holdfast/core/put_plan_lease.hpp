@@ -78,12 +78,16 @@ class PutPlanLease {
   // Ends the plan, also when the call fails. Waits first; Quarantined when that fails.
   [[nodiscard]] Status abort() {
     check(context_ != nullptr, "abort of an ended plan");
+    return context_->quarantining([this](std::vector<QuarantinedPlan<Rt>>& stuck) { return abort(stuck); });
+  }
+  // As above, but what would be quarantined is added to `stuck`: the caller, who may use the batch still, does that.
+  [[nodiscard]] Status abort(std::vector<QuarantinedPlan<Rt>>& stuck) {
+    check(context_ != nullptr, "abort of an ended plan");
     PlanContext<Rt>& context = *std::exchange(context_, nullptr);
     if (batch_ != nullptr) {
       if (Status waited = batch_->wait(); !waited) {
-        context.quarantine_plan({plan_, PlanSide::write, terms_.generation,
-                                 terms_.keys.size() * slot_bytes(terms_.value_bytes),
-                                 std::vector<std::string>(terms_.keys.begin(), terms_.keys.end()), std::move(batch_)});
+        stuck.push_back({plan_, PlanSide::write, terms_.generation, terms_.keys.size() * slot_bytes(terms_.value_bytes),
+                         std::vector<std::string>(terms_.keys.begin(), terms_.keys.end()), std::move(batch_)});
         return make_error(Errc::quarantined, "abort", "a copy may still be in flight", std::move(waited.error()));
       }
     }

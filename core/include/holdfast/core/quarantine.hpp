@@ -51,10 +51,13 @@ class Quarantine {
 
   Quarantine(Rt& runtime, Registry& registry) : runtime_(runtime), registry_(registry), mutex_(runtime.sync) {}
 
-  void add(QuarantinedPlan<Rt> plan) {
+  // Plans that share a batch are added, and looked at, together: a batch is used from one thread at a time.
+  void add(std::vector<QuarantinedPlan<Rt>> plans) {
     const std::scoped_lock lock(mutex_);
-    plans_.push_back(std::move(plan));
-    longest_ = std::max<std::uint64_t>(longest_, plans_.size());
+    size_ += plans.size();
+    longest_ = std::max<std::uint64_t>(longest_, size_);
+    for (const QuarantinedPlan<Rt>& plan : plans) held_bytes_ += plan.slot_bytes;
+    put_back(std::move(plans));
   }
   void note(Error error) {
     const std::scoped_lock lock(mutex_);
@@ -62,7 +65,7 @@ class Quarantine {
   }
 
   // Ends those whose copies have landed. Their keys are moved to `unblocked`; errors of waits and of ending calls, and
-  // the notes, to `errors`.
+  // the notes, to `errors`. What another is at is left to it, and counts until it has ended.
   void end_landed(Landing how, std::vector<std::string>& unblocked, std::vector<Error>& errors) {
     std::vector<QuarantinedPlan<Rt>> plans;
     {
@@ -71,35 +74,47 @@ class Quarantine {
       errors.insert(errors.end(), std::make_move_iterator(notes_.begin()), std::make_move_iterator(notes_.end()));
       notes_.clear();
     }
+    std::vector<QuarantinedPlan<Rt>> stuck;
     for (QuarantinedPlan<Rt>& plan : plans) {
       if (!landed(*plan.batch, how, errors)) {
-        add(std::move(plan));
+        stuck.push_back(std::move(plan));
         continue;
       }
       if (Status ended = end_plan(runtime_, registry_, plan.plan, plan.side, plan.generation); !ended) {
         errors.push_back(std::move(ended.error()));
       }
+      {
+        const std::scoped_lock lock(mutex_);
+        --size_;
+        held_bytes_ -= plan.slot_bytes;
+      }
       unblocked.insert(unblocked.end(), std::make_move_iterator(plan.keys.begin()),
                        std::make_move_iterator(plan.keys.end()));
     }
+    if (stuck.empty()) return;
+    const std::scoped_lock lock(mutex_);
+    put_back(std::move(stuck));
   }
 
   [[nodiscard]] std::size_t size() const {
     const std::scoped_lock lock(mutex_);
-    return plans_.size();
+    return size_;
   }
   [[nodiscard]] ListLength length() const {
     const std::scoped_lock lock(mutex_);
-    return {plans_.size(), longest_};
+    return {size_, longest_};
   }
   [[nodiscard]] std::uint64_t held_bytes() const {
     const std::scoped_lock lock(mutex_);
-    std::uint64_t bytes = 0;
-    for (const QuarantinedPlan<Rt>& plan : plans_) bytes += plan.slot_bytes;
-    return bytes;
+    return held_bytes_;
   }
 
  private:
+  // The lock is held.
+  void put_back(std::vector<QuarantinedPlan<Rt>> plans) {
+    plans_.insert(plans_.end(), std::make_move_iterator(plans.begin()), std::make_move_iterator(plans.end()));
+  }
+
   static bool landed(BatchInFlight<Rt>& batch, Landing how, std::vector<Error>& errors) {
     if (how == Landing::torn_down) batch.torn_down();
     Status waited = how == Landing::poll ? batch.poll() : batch.wait();
@@ -112,9 +127,11 @@ class Quarantine {
   Registry& registry_;
   mutable typename Rt::SyncType::Mutex mutex_;
   // Guarded by mutex_:
-  std::vector<QuarantinedPlan<Rt>> plans_;
+  std::vector<QuarantinedPlan<Rt>> plans_;  // that nobody is at
+  std::size_t size_ = 0;                    // of those, and of those that somebody is at
+  std::uint64_t held_bytes_ = 0;            // theirs
   std::vector<Error> notes_;
-  std::uint64_t longest_ = 0;  // of plans_ so far
+  std::uint64_t longest_ = 0;  // size_ so far
 };
 
 }  // namespace holdfast

@@ -49,11 +49,16 @@ class ReadPlanLease {
   // Ends the plan, also when the call fails. Waits first; Quarantined when that fails.
   [[nodiscard]] Status release() {
     check(context_ != nullptr, "release of an ended plan");
+    return context_->quarantining([this](std::vector<QuarantinedPlan<Rt>>& stuck) { return release(stuck); });
+  }
+  // As above, but what would be quarantined is added to `stuck`: the caller, who may use the batch still, does that.
+  [[nodiscard]] Status release(std::vector<QuarantinedPlan<Rt>>& stuck) {
+    check(context_ != nullptr, "release of an ended plan");
     PlanContext<Rt>& context = *std::exchange(context_, nullptr);
     if (batch_ != nullptr) {
       if (Status waited = batch_->wait(); !waited) {
-        context.quarantine_plan({plan_, PlanSide::read, generation_, 0,
-                                 std::vector<std::string>(keys_.begin(), keys_.end()), std::move(batch_)});
+        stuck.push_back({plan_, PlanSide::read, generation_, 0, std::vector<std::string>(keys_.begin(), keys_.end()),
+                         std::move(batch_)});
         return make_error(Errc::quarantined, "release", "a copy may still be in flight", std::move(waited.error()));
       }
     }

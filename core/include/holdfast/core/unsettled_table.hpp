@@ -42,7 +42,7 @@ enum class RemovalAnswer : std::uint8_t { removed, absent, failed };
 // How the table answers a put.
 enum class PutGate : std::uint8_t {
   open,       // no key of it is in the table
-  unsettled,  // refused: a key of it is not decided yet, being removed, or in quarantine
+  unsettled,  // refused: a key of it is not decided yet, being removed, in another put, or in quarantine
   full,       // refused: too many other keys are not decided yet
   leftovers,  // all keys of it that are here are past their bound: put, or adopt what is readable
 };

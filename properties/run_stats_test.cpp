@@ -64,6 +64,8 @@ TEST(RunStats, AreThoseOfAllIncarnations) {
   for (const Step& step : trace.steps) restart.id = std::max(restart.id, step.id + 1);
   trace.steps.push_back(restart);
   const Stats after = run_of(trace).stats;
+  ASSERT_GT(before.accounted_bytes, 0U);
+  EXPECT_EQ(after.accounted_bytes, 0U) << "what a dead store accounted for is not its successor's";
   EXPECT_EQ(after.puts_stored, before.puts_stored);
   EXPECT_EQ(after.hit_chunks, before.hit_chunks);
 }
@@ -166,13 +168,17 @@ TEST(StatsReport, TheJsonHasEveryStageCounterDirectionAndList) {
 TEST(StatsReport, TheTextHasTheStagesThatSomethingCameTo) {
   Report report = report_with_stats();
   const std::string text = summary_text(report, false);
-  EXPECT_THAT(text, HasSubstr("put_copy           7       2        1.50 s  3.0 GiB at 1.5 GiB/s"));
+  EXPECT_THAT(text, HasSubstr("put_copy           7       2        1.50 s  3.0 GiB, 1.5 GiB/s"));
   EXPECT_THAT(text, Not(HasSubstr("read_copy")));
-  EXPECT_THAT(text, HasSubstr("at most 12 unsettled keys and 3 quarantined plans at a time; 1 and 0 at the end"));
+  EXPECT_THAT(text, HasSubstr("chunks hit         11\n"));
+  EXPECT_THAT(text, HasSubstr("unsettled keys     12 at most, 1 at the end; 0 settled\n"));
+  EXPECT_THAT(text, HasSubstr("quarantined plans  3 at most, 0 at the end\n"));
   report.workload = WorkloadFigures{};
-  EXPECT_THAT(summary_text(report, false), HasSubstr("3.0 GiB at 1.5 GiB/s"));
+  EXPECT_THAT(summary_text(report, false), HasSubstr("3.0 GiB, 1.5 GiB/s"));
+  EXPECT_THAT(report_html(report), HasSubstr("3.0 GiB, 1.5 GiB/s"));
   report.result.stats = {};
   EXPECT_THAT(summary_text(report, false), Not(HasSubstr("operations")));
+  EXPECT_THAT(report_html(report), Not(HasSubstr("<h2>Store</h2>")));
 }
 
 }  // namespace

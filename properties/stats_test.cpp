@@ -179,11 +179,6 @@ TEST_F(ManagerStatsTest, AColdResumeIsALookup) {
   EXPECT_THAT(counts_in(took()), IsEmpty());
 }
 
-TEST_F(ManagerStatsTest, AWarmUpIsALookAtTheSegments) {
-  ASSERT_TRUE(manager.warm_up(absorbed).has_value());
-  EXPECT_THAT(stages_in(took()), ElementsAre("segments 1"));
-}
-
 TEST_F(ManagerStatsTest, AnEvictionAndAPumpAreCountedWithWhatTheyCameTo) {
   write({"0", "1"});
   begin();

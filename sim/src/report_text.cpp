@@ -60,38 +60,6 @@ std::string marks_text(const Report& report) {
   return text;
 }
 
-// Of a direction: how many bytes, and how fast, where time passed.
-std::string moved_text(const TransferStats& transfers) {
-  std::string text = bytes_text(transfers.bytes);
-  if (const auto rate = gib_per_second(transfers)) text += fmt::format(" at {:.3g} GiB/s", *rate);
-  return text;
-}
-
-// What the store says that it did, stage by stage; stages that nothing came to are left out.
-std::string stages_text(const Stats& stats) {
-  using Align = Table::Align;
-  Table table({Align::left, Align::right, Align::right, Align::right, Align::left});
-  table.add({"stage", "operations", "failed", "virtual time", "bytes"});
-  bool any = false;
-  for (std::size_t i = 0; i < kStageCount; ++i) {
-    const StageStats& stage = stats.stages[i];
-    if (stage.operations == 0) continue;
-    any = true;
-    std::string moved;
-    if (static_cast<Stage>(i) == Stage::put_copy) moved = moved_text(stats.to_host);
-    if (static_cast<Stage>(i) == Stage::read_copy) moved = moved_text(stats.to_device);
-    table.add({std::string(name_of(static_cast<Stage>(i))), with_thousands(stage.operations),
-               with_thousands(stage.failures), seconds_text(stage.time_ns), moved});
-  }
-  return any ? '\n' + table.text() : std::string();
-}
-
-std::string in_doubt_text(const Stats& stats) {
-  return fmt::format("at most {} unsettled keys and {} quarantined plans at a time; {} and {} at the end",
-                     with_thousands(stats.unsettled_keys.peak), with_thousands(stats.quarantined_plans.peak),
-                     with_thousands(stats.unsettled_keys.now), with_thousands(stats.quarantined_plans.now));
-}
-
 std::string workload_text(const WorkloadFigures& figures, const CampaignResult& result) {
   using Align = Table::Align;
   Table table({Align::left, Align::left});
@@ -105,7 +73,6 @@ std::string workload_text(const WorkloadFigures& figures, const CampaignResult& 
                              : fmt::format("{} of a footprint of {}", bytes_text(figures.capacity_bytes),
                                            bytes_text(figures.footprint_bytes))});
   table.add({"evictions", with_thousands(result.evictions)});
-  table.add({"in doubt", in_doubt_text(result.stats)});
   table.add({"moved", fmt::format("{} to the host, {} to the device", bytes_text(result.bytes_to_host),
                                   bytes_text(result.bytes_to_device))});
   table.add({"runtime calls", with_thousands(result.runtime_calls)});
@@ -151,7 +118,6 @@ std::string campaign_text(const Report& report) {
                                          per(result.faults.total, result.seeds_run), unit)});
   table.add({"steps", fmt::format("{} ({} skipped), {} of virtual time", with_thousands(result.steps),
                                   with_thousands(result.steps_skipped), seconds_text(result.virtual_ns))});
-  table.add({"in doubt", in_doubt_text(result.stats)});
   if (!report.sweep) {
     table.add({"fault cells", fmt::format("{} of {} reached", result.faults.cells_reached(), kLegalCellCount)});
   }
@@ -207,7 +173,8 @@ std::string runtimes_text(const std::vector<RuntimeInfo>& runtimes) {
 std::string summary_text(const Report& report, bool colour) {
   std::string text = invariants_text(report) + '\n';
   text += report.workload ? workload_text(*report.workload, report.result) : campaign_text(report);
-  if (!report.sweep) text += stages_text(report.result.stats);
+  const std::string store = store_text(report);
+  if (!store.empty()) text += '\n' + store;
   constexpr std::size_t kShownMax = 10;
   for (std::size_t i = 0; i < std::min(report.violations.size(), kShownMax); ++i) {
     text += '\n' + violation_text(report.violations[i], colour);

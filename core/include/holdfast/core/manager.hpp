@@ -299,13 +299,7 @@ class Manager final : public PathReferences {
     return {};
   }
 
-  Status warm_up(Absorbed& absorbed) {
-    Stats spent;
-    Status warm = store_.warm_up(absorbed, &spent);
-    const std::scoped_lock lock(mutex_);
-    stats_ += spent;
-    return warm;
-  }
+  Status warm_up(Absorbed& absorbed) { return store_.warm_up(absorbed); }
   // After an error that is_sticky() the caller tears the device context down; only then do quarantined plans end.
   void device_torn_down(std::vector<Error>& errors) { store_.device_torn_down(errors); }
   Status shut_down() { return store_.shut_down(); }

@@ -41,12 +41,9 @@ class OwnedSnapshots {
         turn_(runtime.sync),
         book_(runtime.sync) {}
 
-  Status warm_up(Absorbed& absorbed, Stats* spent = nullptr) {
+  Status warm_up(Absorbed& absorbed) {
     const std::scoped_lock turn(turn_);
-    Stats own;
-    Status ready = ready_staging(absorbed, own);
-    if (spent != nullptr) *spent += own;
-    return ready;
+    return ready_staging(absorbed);
   }
 
   Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream, Absorbed& absorbed,
@@ -182,8 +179,8 @@ class OwnedSnapshots {
     if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
     const std::scoped_lock turn(turn_);
     Error failure = make_error(Errc::put_failed, "put", fmt::format("{} keys", keys.size()));
-    if (Status ready = ready_staging(absorbed, spent); !ready)
-      return fail(std::move(failure), std::move(ready.error()), absorbed);
+    Status ready = timed_in(spent, Stage::segments, [&] { return ready_staging(absorbed); });
+    if (!ready) return fail(std::move(failure), std::move(ready.error()), absorbed);
     std::vector<std::vector<std::byte>> snapshots;
     Rounds rounds{Stage::put_copy, Stage::put_wait, spent};
     Status taken;
@@ -216,7 +213,7 @@ class OwnedSnapshots {
     bool touched = false;
     Status restored =
         timed_in(spent, Stage::read_copy, [&] { return validate_tensors(runtime_.cuda, request.tensors); });
-    if (restored) restored = ready_staging(absorbed, spent);
+    if (restored) restored = timed_in(spent, Stage::segments, [&] { return ready_staging(absorbed); });
     if (!restored) return failed_read(std::move(restored.error()), touched, absorbed);
     std::vector<std::vector<std::byte>> values;
     for (std::size_t i = 0; i < request.keys.size(); ++i) {
@@ -261,10 +258,7 @@ class OwnedSnapshots {
   }
 
   // Registered, and no copy of an earlier operation in it any more.
-  Status ready_staging(Absorbed& /*absorbed*/, Stats& spent) {
-    return timed_in(spent, Stage::segments, [&] { return ready_staging_now(); });
-  }
-  Status ready_staging_now() {
+  Status ready_staging(Absorbed& /*absorbed*/) {
     if (Status waited = wait_for_copies(); !waited) {
       return make_error(Errc::quarantined, "ready_staging", "a copy may still be in flight in the staging memory",
                         std::move(waited.error()));

@@ -24,11 +24,8 @@ class PlanTierStore {
   PlanTierStore(Rt& runtime, const PlanOptions& options) : context_(runtime, options) {}
 
   // Registers the owner's segments now, so that the first put need not.
-  Status warm_up(Absorbed& absorbed, Stats* spent = nullptr) {
-    Stats own;
-    Result<std::vector<Segment>> segments =
-        timed_in(own, Stage::segments, [&] { return context_.live_segments(absorbed); });
-    if (spent != nullptr) *spent += own;
+  Status warm_up(Absorbed& absorbed) {
+    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
     if (!segments) return with_suppressed(std::move(segments.error()), absorbed);
     return {};
   }

@@ -14,8 +14,8 @@
 
 namespace holdfast {
 
-// A part of an operation. An operation (a lookup, a put, a read, a probe, an eviction, a pump, a warm-up) counts once
-// in each stage that it came to, however often it came back there. No time is in two stages.
+// A part of an operation. An operation (a lookup, a put, a read, a probe, an eviction, a pump) counts once in each
+// stage that it came to, however often it came back there. No time is in two stages.
 enum class Stage : std::uint8_t {
   lookup,      // the longest ready path is looked for, and referenced
   segments,    // the owner's segments are asked for, and registered where they are new

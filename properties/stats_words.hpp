@@ -34,6 +34,9 @@ inline std::vector<std::string> counts_in(const Stats& stats) {
   return words;
 }
 
+inline void PrintTo(const StageStats& stage, std::ostream* out) {
+  *out << fmt::format("{} operations, {} failed, {} ns", stage.operations, stage.failures, stage.time_ns);
+}
 inline void PrintTo(const TransferStats& transfers, std::ostream* out) {
   *out << fmt::format("{} operations, {} bytes, {} ns", transfers.operations, transfers.bytes, transfers.time_ns);
 }

@@ -39,13 +39,6 @@ std::string_view name_of(Stage stage) { return kStageNames[static_cast<std::size
 
 std::span<const Counter> counters() { return kCounters; }
 
-StageStats& StageStats::operator+=(const StageStats& other) {
-  operations += other.operations;
-  failures += other.failures;
-  time_ns += other.time_ns;
-  return *this;
-}
-
 TransferStats& TransferStats::operator+=(const TransferStats& other) {
   operations += other.operations;
   bytes += other.bytes;
@@ -68,13 +61,6 @@ Stats& Stats::operator+=(const Stats& other) {
   quarantined_plans += other.quarantined_plans;
   accounted_bytes += other.accounted_bytes;
   return *this;
-}
-
-void Stats::spend(Stage stage, Nanos time_ns, bool failed) {
-  StageStats& stats = at(stage);
-  stats.operations = 1;
-  if (failed) stats.failures = 1;
-  stats.time_ns += time_ns;
 }
 
 std::optional<double> gib_per_second(const TransferStats& transfers) {

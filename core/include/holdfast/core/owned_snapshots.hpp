@@ -49,17 +49,13 @@ class OwnedSnapshots {
   Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream, Absorbed& absorbed,
                          Stats* spent = nullptr) {
     Stats own;
-    Result<PutReceipt> receipt = put_within(keys, tensors, stream, absorbed, own);
-    if (spent != nullptr) *spent += own;
-    return receipt;
+    return put_within(keys, tensors, stream, absorbed, spent != nullptr ? *spent : own);
   }
 
   ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed,
                       Stats* spent = nullptr) {
     Stats own;
-    ReadOutcome outcome = restore_within(request, stream, absorbed, own);
-    if (spent != nullptr) *spent += own;
-    return outcome;
+    return restore_within(request, stream, absorbed, spent != nullptr ? *spent : own);
   }
 
   Result<bool> probe(Keys keys, Absorbed& /*absorbed*/) {

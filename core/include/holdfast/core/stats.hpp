@@ -42,7 +42,12 @@ struct StageStats {
   std::uint64_t failures = 0;  // of them, those that failed there, refusals included
   Nanos time_ns = 0;
 
-  StageStats& operator+=(const StageStats& other);
+  StageStats& operator+=(const StageStats& other) {
+    operations += other.operations;
+    failures += other.failures;
+    time_ns += other.time_ns;
+    return *this;
+  }
   friend bool operator==(const StageStats&, const StageStats&) = default;
 };
 
@@ -95,7 +100,12 @@ struct Stats {
   [[nodiscard]] StageStats& at(Stage stage) { return stages[static_cast<std::size_t>(stage)]; }
   [[nodiscard]] const StageStats& at(Stage stage) const { return stages[static_cast<std::size_t>(stage)]; }
   // Where this is what one operation has spent so far: it came to the stage, perhaps again.
-  void spend(Stage stage, Nanos time_ns, bool failed);
+  void spend(Stage stage, Nanos time_ns, bool failed) {
+    StageStats& stats = at(stage);
+    stats.operations = 1;
+    if (failed) stats.failures = 1;
+    stats.time_ns += time_ns;
+  }
 
   Stats& operator+=(const Stats& other);
   friend bool operator==(const Stats&, const Stats&) = default;

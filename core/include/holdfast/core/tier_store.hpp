@@ -72,7 +72,7 @@ struct RemoveOutcome {
 // A store that moves bytes straight between device tensors and its own memory. All calls may run concurrently; the
 // caller keeps keys and tensors until they return. The tensors of one call are on one device, the stream's. When a call
 // returns, nothing is in flight but what an error calls quarantined; a stream's follower is told of all the same.
-// Whatever the end, what an operation took is added to `spent`.
+// Whatever the end, what an operation took is in `spent`, where nothing was before.
 template <class S>
 concept PathTierStore = requires(S& store, Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
                                  const ReadRequest& read, const RemoveRequest& removal,

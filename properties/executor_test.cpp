@@ -165,14 +165,15 @@ class PlainStore final : public SystemUnderTest {
     return EvictOutcome{true, host_.values.at(name).bytes, {}};
   }
   Result<EvictOutcome> make_room(std::uint64_t) override { return EvictOutcome{}; }
-  Result<std::vector<Error>> warm_up() override {
+  Result<WarmUpOutcome> warm_up(const WarmUpGoOn&) override {
     const Result<PointerAttributes> attributes = ports_.cuda.pointer_attributes(4096);
     if (!attributes && !bugs_.swallows_errors) {
       return make_error(Errc::registration_failed, "warm_up", "", attributes.error());
     }
-    return std::vector<Error>();
+    return WarmUpOutcome();
   }
   PumpOutcome pump() override { return {}; }
+  PumpOutcome probe() override { return {}; }
   Status snapshot() override {
     std::string text;
     for (const auto& [name, ready] : ready_) text += name + "\n";
@@ -468,13 +469,12 @@ TEST_F(ExecutorTest, RefusingWhatWasSavedBreaksRestartSafe) {
   expect_only(run({.refuses_what_it_saved = true}), {Invariant::restart_safe});
 }
 
-TEST_F(ExecutorTest, ClaimsOfMoreThanTheCapacityBreakTheBaseline) {
+TEST_F(ExecutorTest, ClaimsOfMoreThanTheCapacityBreakItsBound) {
   play({"0", "1"});
   const auto tells = [&] {
     const RunResult result = run();
     return std::any_of(result.violations.begin(), result.violations.end(), [](const Violation& violation) {
-      return violation.invariant == Invariant::quiescent_baseline &&
-             violation.culprits == "drain: more than the capacity";
+      return violation.invariant == Invariant::capacity_bound && violation.culprits == "drain: more than the capacity";
     });
   };
   trace_.capacity_bytes = kMuch;

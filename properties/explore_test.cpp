@@ -59,6 +59,16 @@ TEST(Explore, ChanceEndsAfterSoManyRuns) {
   }
 }
 
+TEST(Explore, EndsWhenItsTimeIsOver) {
+  ExploreOptions options;
+  options.time_budget_ns = 1;
+  const Result<Exploration> explored = explore(scenario("restart_beside_put"), make_production_system, options);
+  ASSERT_TRUE(explored);
+  EXPECT_LE(explored->interleavings, 1U);
+  EXPECT_FALSE(explored->covered);
+  EXPECT_FALSE(explored->failing);
+}
+
 // Looks whether anybody else is writing, and writes a moment later: two may.
 class CheckThenAct final : public ForwardingSystem {
  public:

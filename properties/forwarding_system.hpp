@@ -26,12 +26,16 @@ class ForwardingSystem : public SystemUnderTest {
   void unhold(std::uint32_t hold_id) override { inner_->unhold(hold_id); }
   Result<EvictOutcome> evict(SessionId session, std::uint32_t depth) override { return inner_->evict(session, depth); }
   Result<EvictOutcome> make_room(std::uint64_t bytes) override { return inner_->make_room(bytes); }
-  Result<std::vector<Error>> warm_up() override { return inner_->warm_up(); }
+  Result<WarmUpOutcome> warm_up(const WarmUpGoOn& go_on) override { return inner_->warm_up(go_on); }
   PumpOutcome pump() override { return inner_->pump(); }
+  PumpOutcome probe() override { return inner_->probe(); }
   Status snapshot() override { return inner_->snapshot(); }
   void device_torn_down() override { inner_->device_torn_down(); }
   Status shut_down() override { return inner_->shut_down(); }
   [[nodiscard]] Inspection inspect() const override { return inner_->inspect(); }
+
+ protected:
+  [[nodiscard]] SystemUnderTest& inner() { return *inner_; }
 
  private:
   std::unique_ptr<SystemUnderTest> inner_;

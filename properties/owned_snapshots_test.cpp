@@ -7,6 +7,8 @@
 
 #include "core_fixture.hpp"
 #include "flaky_tensors.hpp"
+#include "holdfast/core/async_tensor_store.hpp"
+#include "task_executors.hpp"
 
 namespace holdfast {
 namespace {
@@ -88,11 +90,34 @@ TEST_F(SnapshotStoreTest, ACopyPastTheEndOfItsValueIsRefused) {
   EXPECT_TRUE(mentions(outcome.error, Origin::core, static_cast<std::int32_t>(Errc::invalid_argument)));
 }
 
-TEST_F(SnapshotStoreTest, OnlyWhatAFailedPutHasStoredIsLeftOver) {
+TEST_F(SnapshotStoreTest, OnlyWhatAFailedPutMayHaveStoredIsLeftOver) {
   tensors.refused_key = "b";
-  tensors.failing_removals = 2;
+  tensors.failing_removals = 3;
+  ASSERT_FALSE(put({"a", "b", "c"}).has_value());
+  EXPECT_EQ(snapshots.unsettled_keys(), 2U) << "what failed may be there all the same, what was not tried is not";
+}
+
+TEST_F(SnapshotStoreTest, APutThatFailedThoughItStoredIsRemoved) {
+  tensors.refused_key = "b";
+  tensors.refused_is_stored = true;
   ASSERT_FALSE(put({"a", "b"}).has_value());
-  EXPECT_EQ(snapshots.unsettled_keys(), 1U);
+  EXPECT_EQ(tensors.size(), 0U);
+  EXPECT_EQ(snapshots.unsettled_keys(), 0U);
+}
+
+TEST_F(SnapshotStoreTest, ADamagedValueIsAsGoodAsNoneAndAFailedProbeSaysNothing) {
+  ASSERT_TRUE(put({"a"}).has_value());
+  const std::array<std::string_view, 1> keys{"a"};
+  tensors.failing_gets = make_error(Errc::wrong_checksum, "get_tensor");
+  const ReadOutcome damaged = read_a(tensor(96), 96, {0, 0, 0, 0, 96});
+  EXPECT_EQ(damaged.verdict, ReadVerdict::incomplete);
+  EXPECT_TRUE(mentions(damaged.error, Origin::core, static_cast<std::int32_t>(Errc::wrong_checksum)));
+  EXPECT_FALSE(snapshots.probe(keys, absorbed).value());
+  tensors.failing_gets = make_error(Errc::file_failed, "get_tensor");
+  EXPECT_EQ(read_a(tensor(96), 96, {0, 0, 0, 0, 96}).verdict, ReadVerdict::failed);
+  EXPECT_FALSE(snapshots.probe(keys, absorbed).has_value());
+  tensors.failing_gets.reset();
+  EXPECT_TRUE(snapshots.probe(keys, absorbed).value());
 }
 
 TEST_F(SnapshotStoreTest, ARemovalThatFailedIsToldWithItsError) {
@@ -113,6 +138,40 @@ TEST_F(SnapshotStoreTest, APumpRemovesNoMoreLeftoversThanItMay) {
   ASSERT_EQ(snapshots.unsettled_keys(), 2U);
   EXPECT_EQ(snapshots.pump(1, errors), 1U);
   EXPECT_EQ(snapshots.unsettled_keys(), 1U);
+}
+
+TEST_F(SnapshotStoreTest, AWarmUpTouchesAndRegistersTheStagingMemorySoThatNoPutDoes) {
+  WarmUpOptions options;
+  std::vector<HostRange> touched;
+  options.touch = [&](const HostRange& range) { touched.push_back(range); };
+  const Result<WarmUpReport> report = snapshots.warm_up(absorbed, options);
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->progress,
+            (WarmUpProgress{WarmUpStage::registering, kStagingBytes, kStagingBytes, kStagingBytes, kStagingBytes}));
+  ASSERT_EQ(touched.size(), 1U);
+  EXPECT_EQ(touched[0].base, staging.base);
+  EXPECT_EQ(touched[0].bytes, kStagingBytes);
+  EXPECT_CALL(cuda, host_register).Times(0);
+  EXPECT_TRUE(put({"a"}).has_value());
+  const Result<WarmUpReport> again = snapshots.warm_up(absorbed, options);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->progress.register_total_bytes, 0U);
+  EXPECT_EQ(touched.size(), 1U) << "nothing is left to do";
+}
+
+TEST_F(SnapshotStoreTest, AWarmUpThatIsCancelledLeavesTheStagingMemoryUnregistered) {
+  constexpr std::size_t kAsks = 4;  // at first, before and after the one part that is touched, before the one piece
+  for (std::size_t moment = 1; moment <= kAsks + 1; ++moment) {
+    std::size_t asked = 0;
+    WarmUpOptions options;
+    options.go_on = [&](const WarmUpProgress&) { return ++asked != moment; };
+    const Result<WarmUpReport> report = snapshots.warm_up(absorbed, options);
+    EXPECT_EQ(report.has_value(), moment > kAsks) << moment;
+    EXPECT_EQ(device.registrations().empty(), moment <= kAsks) << moment;
+    if (!report) {
+      EXPECT_TRUE(report.error().is(Errc::cancelled)) << moment;
+    }
+  }
 }
 
 TEST_F(SnapshotStoreTest, NothingIsStagedWhileACopyMayBeInFlight) {
@@ -183,6 +242,48 @@ TEST_F(SnapshotStoreTest, ASubmissionThatFailedIsToldWithTheWaitsThatFailedAfter
   ASSERT_FALSE(receipt.has_value());
   EXPECT_TRUE(mentions(receipt.error(), Origin::cuda, static_cast<std::int32_t>(CudaErrc::invalid_value)));
   EXPECT_TRUE(mentions(receipt.error(), Origin::cuda, static_cast<std::int32_t>(CudaErrc::launch_failure)));
+}
+
+// ---- Over a store whose puts are queued.
+
+class QueuedSnapshotsTest : public CoreTest {
+ protected:
+  Result<PutReceipt> put(const std::vector<std::string_view>& keys) {
+    std::vector<DeviceTensor> values;
+    for (std::size_t i = 0; i < keys.size(); ++i) values.push_back(tensor(96));
+    return snapshots.put(keys, values, stream, absorbed);
+  }
+
+  FlakyTensors tensors{sync};
+  QueuedExecutor executor;
+  AsyncTensorStore<FlakyTensors, StdSync> queue{tensors, executor, sync, {}};
+  const HostRange staging{arena.map_private(4096), 256};
+  OwnedSnapshots<TestRuntime, AsyncTensorStore<FlakyTensors, StdSync>> snapshots{runtime, queue, staging};
+  Absorbed absorbed;
+};
+
+TEST_F(QueuedSnapshotsTest, WhatWasPutIsStoredWhenThePutSucceeded) {
+  ASSERT_TRUE(put({"a", "b", "c"}).has_value());
+  EXPECT_EQ(tensors.size(), 3U);
+  EXPECT_EQ(queue.queued_puts(), 0U);
+}
+
+TEST_F(QueuedSnapshotsTest, AQueuedPutThatFailedIsAFailureOfThePut) {
+  tensors.refused_key = "b";
+  const Result<PutReceipt> receipt = put({"a", "b", "c"});
+  ASSERT_FALSE(receipt.has_value());
+  EXPECT_TRUE(receipt.error().is(Errc::put_failed));
+  EXPECT_TRUE(mentions(receipt.error(), Origin::fluxon, 7000));
+  EXPECT_EQ(tensors.size(), 0U) << "what was stored beside it is gone again";
+}
+
+TEST_F(QueuedSnapshotsTest, AFailureOfSomebodyElsesPutIsToldAndIsNone) {
+  tensors.refused_key = "x";
+  ASSERT_TRUE(queue.put_tensor("x", {}).has_value());
+  ASSERT_TRUE(put({"a"}).has_value());
+  ASSERT_EQ(absorbed.size(), 1U);
+  EXPECT_TRUE(is_fluxon(absorbed[0], FluxonErrc::network));
+  EXPECT_EQ(tensors.size(), 1U);
 }
 
 }  // namespace

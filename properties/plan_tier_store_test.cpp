@@ -7,53 +7,15 @@
 
 #include <algorithm>
 
-#include "core_fixture.hpp"
+#include "plan_store_fixture.hpp"
 
 namespace holdfast {
 namespace {
 
 using testing::_;
-using testing::AnyNumber;
-using testing::AtLeast;
-using testing::Field;
 using testing::InSequence;
 using testing::Invoke;
 using testing::Return;
-
-Error transport(std::string_view call) { return fluxon_error(FluxonErrc::network, call, "connection reset"); }
-
-class PlanTierStoreTest : public CoreTest {
- protected:
-  Result<PutReceipt> put(const std::vector<std::string>& names, const std::vector<DeviceTensor>& tensors) {
-    const std::vector<std::string_view> keys(names.begin(), names.end());
-    return store.put(keys, tensors, stream, absorbed);
-  }
-
-  ReadOutcome read(const std::vector<std::string>& names, const std::vector<DeviceTensor>& targets) {
-    const std::vector<std::string_view> keys(names.begin(), names.end());
-    std::vector<std::uint64_t> value_bytes;
-    std::vector<ReadCopy> copies;
-    for (std::size_t i = 0; i < targets.size(); ++i) {
-      value_bytes.push_back(targets[i].bytes);
-      copies.push_back({i, 0, i, 0, targets[i].bytes});
-    }
-    const std::vector<std::uint32_t> groups(names.size(), 1);
-    return store.restore({keys, value_bytes, groups, targets, copies}, stream, absorbed);
-  }
-
-  // A choice for the next commit: `codes` in key order; 0 and transport codes are stored, the others are not.
-  void choose_codes(const std::vector<std::int32_t>& codes, bool unknown_is_stored = true) {
-    fakes::CommitChoice choice;
-    for (const std::int32_t code : codes) {
-      const bool stored = code == 0 || (unknown_is_stored && outcome_of(code) == KeyOutcome::unknown);
-      choice.keys.push_back({stored ? fakes::KeyChoice::Fate::stored : fakes::KeyChoice::Fate::not_stored, code, 0});
-    }
-    owner.choose_next_commit(choice);
-  }
-
-  Absorbed absorbed;
-  PlanTierStore<TestRuntime> store{runtime, plan_options()};
-};
 
 TEST_F(PlanTierStoreTest, APutStoresTheBytesOfItsTensors) {
   const std::vector<DeviceTensor> values{tensor(512, 1), tensor(512, 2), tensor(512, 3)};
@@ -239,105 +201,6 @@ TEST_F(PlanTierStoreTest, APartlySubmittedBatchIsWaitedForBeforeTheAbort) {
   ASSERT_FALSE(receipt.has_value());
   EXPECT_TRUE(mentions(receipt.error(), Origin::cuda, 719));
   EXPECT_TRUE(nothing_open());
-}
-
-TEST_F(PlanTierStoreTest, AfterAFailedWaitALaterWaitPermitsTheAbortAndNothingIsCommitted) {
-  EXPECT_CALL(cuda, stream_synchronize)
-      .WillOnce(Return(cuda_error(CudaErrc::launch_failure, "stream_synchronize")))
-      .WillOnce(Invoke(&device, &fakes::FakeCuda::stream_synchronize));
-  EXPECT_CALL(fluxon, put_abort(_)).Times(1);
-  EXPECT_CALL(fluxon, local_fast_put_commit).Times(0);
-  const Result<PutReceipt> receipt = put({"a"}, {tensor(512)});
-  ASSERT_FALSE(receipt.has_value());
-  EXPECT_TRUE(nothing_open());
-  EXPECT_EQ(store.quarantined(), 0U);
-}
-
-TEST_F(PlanTierStoreTest, APlanThatCannotBeWaitedForIsQuarantinedUntilAWaitSucceeds) {
-  EXPECT_CALL(cuda, stream_synchronize)
-      .WillOnce(Return(cuda_error(CudaErrc::launch_failure, "stream_synchronize")))
-      .WillOnce(Return(cuda_error(CudaErrc::launch_failure, "stream_synchronize")))
-      .WillRepeatedly(Invoke(&device, &fakes::FakeCuda::stream_synchronize));
-  EXPECT_CALL(fluxon, put_abort(_)).Times(0);
-  ASSERT_FALSE(put({"a"}, {tensor(512)}).has_value());
-  EXPECT_EQ(store.quarantined(), 1U);
-  EXPECT_EQ(store.held_bytes(), 4096U);
-  const Result<PutReceipt> refused = put({"a"}, {tensor(512)});
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_TRUE(refused.error().is(Errc::unsettled));
-
-  EXPECT_CALL(fluxon, put_abort(_)).Times(1);
-  std::vector<Error> errors;
-  store.pump(16, errors);
-  EXPECT_EQ(store.quarantined(), 0U);
-  EXPECT_TRUE(nothing_open());
-  EXPECT_TRUE(put({"a"}, {tensor(512)}).has_value());
-}
-
-TEST_F(PlanTierStoreTest, PlansOfOneBatchAreInQuarantineTogetherWhenTheirPutIsDoneWithIt) {
-  EXPECT_CALL(cuda, stream_synchronize).Times(testing::AtLeast(3)).WillRepeatedly([&](StreamRef) -> Status {
-    EXPECT_EQ(store.quarantined(), 0U) << "a pump of another session would use the batch as well";
-    return cuda_error(CudaErrc::launch_failure, "stream_synchronize");
-  });
-  ASSERT_FALSE(put({"a", "b"}, {tensor(512), tensor(1024)}).has_value());
-  EXPECT_EQ(store.quarantined(), 2U);
-}
-
-TEST_F(PlanTierStoreTest, APlanCountsAsHeldWhileAPumpWaitsForItAndEndsIt) {
-  EXPECT_CALL(cuda, stream_synchronize)
-      .Times(3)
-      .WillRepeatedly(Return(cuda_error(CudaErrc::launch_failure, "stream_synchronize")));
-  ASSERT_FALSE(put({"a"}, {tensor(512)}).has_value());
-  std::vector<Error> errors;
-  store.pump(16, errors);
-  EXPECT_EQ(store.quarantined(), 1U) << "counted once, however often it is waited for";
-  EXPECT_EQ(store.held_bytes(), 4096U);
-
-  const auto is_held = [&] {
-    EXPECT_EQ(store.quarantined(), 1U);
-    EXPECT_EQ(store.held_bytes(), 4096U) << "another session would take its room";
-  };
-  EXPECT_CALL(cuda, stream_synchronize).WillOnce([&](StreamRef on) {
-    is_held();
-    return device.stream_synchronize(on);
-  });
-  EXPECT_CALL(fluxon, put_abort(_)).WillOnce([&](PlanPtr plan) {
-    is_held();
-    return owner.put_abort(plan);
-  });
-  store.pump(16, errors);
-  EXPECT_EQ(store.quarantined(), 0U);
-  EXPECT_EQ(store.held_bytes(), 0U);
-}
-
-TEST_F(PlanTierStoreTest, APlanStaysInQuarantineWhileNoWaitSucceeds) {
-  EXPECT_CALL(cuda, stream_synchronize)
-      .Times(3)
-      .WillRepeatedly(Return(cuda_error(CudaErrc::launch_failure, "stream_synchronize")));
-  EXPECT_CALL(fluxon, put_abort(_)).Times(0);
-  ASSERT_FALSE(put({"a"}, {tensor(512)}).has_value());
-  std::vector<Error> errors;
-  store.pump(16, errors);
-  ASSERT_EQ(errors.size(), 1U);
-  EXPECT_TRUE(is_cuda(errors[0], CudaErrc::launch_failure));
-  EXPECT_EQ(store.quarantined(), 1U);
-  EXPECT_EQ(store.held_bytes(), 4096U);
-}
-
-TEST_F(PlanTierStoreTest, TearDownEndsTheQuarantine) {
-  EXPECT_CALL(cuda, stream_synchronize)
-      .WillRepeatedly(Return(cuda_error(CudaErrc::illegal_address, "stream_synchronize")));
-  ASSERT_FALSE(put({"a"}, {tensor(512)}).has_value());
-  ASSERT_EQ(store.quarantined(), 1U);
-  device.tear_down();
-  std::vector<Error> errors;
-  EXPECT_CALL(fluxon, put_abort(_)).Times(1);
-  store.device_torn_down(errors);
-  EXPECT_EQ(store.quarantined(), 0U);
-  EXPECT_TRUE(errors.empty());
-  const std::vector<std::string_view> keys{"a"};
-  EXPECT_FALSE(store.unsettled(keys));
-  EXPECT_EQ(store.registry_counts().registered_pieces, 0U) << "the registrations went with the context";
 }
 
 TEST_F(PlanTierStoreTest, APlanPastItsAgeIsAbortedWithoutACommit) {
@@ -594,7 +457,7 @@ TEST_F(PlanTierStoreTest, AnAnswerThatContradictsItselfCancelsItsHandle) {
   EXPECT_EQ(outcome.verdict, ReadVerdict::failed);
   EXPECT_TRUE(mentions(outcome.error, Origin::core, static_cast<std::int32_t>(Errc::bad_answer)));
   const std::vector<std::string_view> keys{"a"};
-  const Result<bool> there = store.probe(keys, absorbed);
+  const Result<Presence> there = store.probe(keys, absorbed);
   ASSERT_FALSE(there.has_value());
   EXPECT_TRUE(there.error().is(Errc::bad_answer));
   EXPECT_TRUE(nothing_open());
@@ -641,29 +504,6 @@ TEST_F(PlanTierStoreTest, ATransferThatConsumedItsHandleIsNotCancelled) {
       .WillOnce(Return(transport("get_transfer")));
   EXPECT_EQ(read({"a"}, {tensor(512)}).verdict, ReadVerdict::incomplete);
   EXPECT_EQ(read({"a"}, {tensor(512)}).verdict, ReadVerdict::failed);
-}
-
-TEST_F(PlanTierStoreTest, ViewsAreReleasedAfterAFailedCopyOnceItWasWaitedFor) {
-  ASSERT_TRUE(put({"a"}, {tensor(512)}).has_value());
-  const InSequence order;
-  EXPECT_CALL(cuda, copy_batch).WillOnce(Return(cuda_error(CudaErrc::launch_failure, "copy_batch")));
-  EXPECT_CALL(cuda, stream_synchronize(stream));
-  EXPECT_CALL(fluxon, release_views(_));
-  const ReadOutcome outcome = read({"a"}, {tensor(512)});
-  EXPECT_EQ(outcome.verdict, ReadVerdict::failed);
-  EXPECT_TRUE(outcome.targets_touched);
-}
-
-TEST_F(PlanTierStoreTest, ViewsThatCannotBeWaitedForAreQuarantined) {
-  ASSERT_TRUE(put({"a"}, {tensor(512)}).has_value());
-  EXPECT_CALL(cuda, stream_synchronize)
-      .WillOnce(Return(cuda_error(CudaErrc::launch_failure, "stream_synchronize")))
-      .WillOnce(Return(cuda_error(CudaErrc::launch_failure, "stream_synchronize")))
-      .WillRepeatedly(Invoke(&device, &fakes::FakeCuda::stream_synchronize));
-  EXPECT_EQ(read({"a"}, {tensor(512)}).verdict, ReadVerdict::failed);
-  EXPECT_EQ(store.quarantined(), 1U);
-  EXPECT_TRUE(store.shut_down().has_value()) << "the wait succeeds at last";
-  EXPECT_TRUE(nothing_open());
 }
 
 TEST_F(PlanTierStoreTest, ALostReleaseIsAbsorbedAndNotTriedAgain) {

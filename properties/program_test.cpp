@@ -126,7 +126,7 @@ TEST_F(Program, HelpsWhenAskedAndWhenNobodySaysAnything) {
 }
 
 TEST_F(Program, EveryCommandHasHelpWithExamplesWithinAHundredColumns) {
-  for (const char* command : {"run", "replay", "shrink", "workload", "list"}) {
+  for (const char* command : {"run", "explore", "sweep", "replay", "shrink", "workload", "bench", "list"}) {
     const Ended help = run({command, "--help"});
     EXPECT_EQ(help.status, 0) << command;
     EXPECT_THAT(help.out, AllOf(HasSubstr(std::string("usage: holdfast ") + command), HasSubstr("examples:")));
@@ -520,6 +520,15 @@ TEST_F(Program, ABenchOfOneMeasurementHasItsFigures) {
   EXPECT_THAT(ended.err, IsEmpty());
 }
 
+TEST_F(Program, ABenchOfTheStoreTellsTheCoresOwnWork) {
+  const Ended ended = run({"bench", "store", "shrink", "workload", "--min-time", "1ms", "--repetitions", "1"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, ContainsRegex("by the core +[0-9.]+ [mun]?s  [0-9.,]+ ns a value"));
+  EXPECT_THAT(ended.out, ContainsRegex("the core's own work is [0-9]+ ns"));
+  EXPECT_THAT(ended.out, ContainsRegex("to its smallest +[0-9.]+ m?s  [0-9.]+ steps left"));
+  EXPECT_THAT(ended.out, ContainsRegex("1,000 requests .* [0-9,]+ blocks/s"));
+}
+
 TEST_F(Program, ABenchPrintsAFigureForEachCaseAndTheirRatios) {
   const Ended ended = run({"bench", "sim", "--min-time", "1ms", "--repetitions", "2"});
   EXPECT_EQ(ended.status, 0) << ended.err;
@@ -528,6 +537,48 @@ TEST_F(Program, ABenchPrintsAFigureForEachCaseAndTheirRatios) {
   EXPECT_THAT(ended.out, ContainsRegex("making its trace is [0-9.]+% and its log [0-9.]+%"));
   EXPECT_THAT(ended.out, Not(HasSubstr("forest"))) << "of another group";
   EXPECT_THAT(ended.err, HasSubstr("measured: seeds of the default profile"));
+}
+
+// ---- Explorations.
+
+TEST_F(Program, ExploreTellsHowFarItCame) {
+  const Ended all = run({"explore", "close_beside_put", "--preemptions", "1", "--quiet"});
+  EXPECT_EQ(all.status, 0) << all.out << all.err;
+  EXPECT_THAT(all.out, HasSubstr("all with up to 1 preemptions"));
+  const Ended some = run({"explore", "restart_beside_put", "--time-budget", "1ms", "--quiet"});
+  EXPECT_EQ(some.status, 0) << some.out << some.err;
+  EXPECT_THAT(some.out, HasSubstr("not all"));
+}
+
+TEST_F(Program, ExploreRefusesAnOptionOfAnotherStrategy) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> kept{
+      {{"--depth", "3"}, "--depth: means nothing to the strategy dfs; it is of pct"},
+      {{"--seed", "3"}, "--seed: means nothing to the strategy dfs; it is of random and pct"},
+      {{"--strategy", "pct", "--preemptions", "3"}, "--preemptions: means nothing to the strategy pct; it is of dfs"},
+      {{"--strategy", "random", "--depth", "3"}, "--depth: means nothing to the strategy random"},
+  };
+  for (const auto& [options, words] : kept) {
+    std::vector<std::string> command{"explore", "close_beside_put"};
+    command.insert(command.end(), options.begin(), options.end());
+    const Ended ended = run(command);
+    EXPECT_EQ(ended.status, 2) << words;
+    EXPECT_THAT(ended.err, HasSubstr(words));
+    EXPECT_THAT(ended.out, IsEmpty());
+  }
+}
+
+TEST_F(Program, ExploreRefusesATraceWithTooManyStepsSideBySide) {
+  std::string steps = R"({"id": 1, "kind": "pump"})";
+  for (int id = 2; id <= 300; ++id) steps += R"(, {"id": )" + std::to_string(id) + R"(, "kind": "pump"})";
+  write("wide.json",
+        R"({"schema": "holdfast-trace/1", "segment_bytes": 1048576, "grant_bytes": 262144, "geometries": [)"
+        R"({"n_layers": 2, "frames_per_chunk": 2, "frame_tokens": 1, "ring_frames": 5, "sink_frames": 1,)"
+        R"( "full_length": false, "kv_token_bytes": [64, 96]}], "steps": [)" +
+            steps + R"(], "faults": [], "choices": []})");
+  EXPECT_EQ(run({"replay", "wide.json"}).status, 0);
+  const Ended ended = run({"explore", "wide.json"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("wide.json"), HasSubstr("$.steps[256]: runs beside 256 others")));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ class RegressionsTest : public SessionTest {
   void restart_and_tell_the_store() {
     owner.restart();
     Absorbed other;
-    const Status told = store.warm_up(other);
+    const Result<WarmUpReport> told = store.warm_up(other);
     EXPECT_TRUE(told || told.error().is(Errc::stale_generation));
   }
 

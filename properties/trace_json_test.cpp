@@ -267,6 +267,33 @@ TEST(TraceJson, CountsBeyondTheirBoundsAreRefused) {
   EXPECT_THAT(refusal(text, {.actions_max = 1}), HasSubstr("$.steps[0].actions: has 2 items, more than 1"));
 }
 
+std::string side_by_side(const std::string& steps, const TraceLimits& limits) {
+  Text text;
+  text.more_steps = steps;
+  text.fault = text.choice = "";
+  text.tail = "";
+  std::string all = text.all();
+  all.insert(all.size() - 1, R"(, "switches": [{"step": 1, "nth": 0, "to": 2}])");
+  return refusal(all, limits);
+}
+
+TEST(TraceJson, StepsSideBySideAreBounded) {
+  const std::string pumps = R"({"id": 2, "kind": "pump"}, {"id": 3, "kind": "pump"}, {"id": 4, "kind": "pump"})";
+  EXPECT_EQ(side_by_side(pumps, {}), "accepted");
+  EXPECT_THAT(side_by_side(pumps, {.side_by_side_steps_max = 3}), HasSubstr("$.steps: more than 3 run side by side"));
+  EXPECT_THAT(side_by_side(pumps, {.round_steps_max = 3}),
+              AllOf(HasSubstr("$.steps[3]: runs beside 3 others"), HasSubstr("\"join\": true")));
+  EXPECT_THAT(side_by_side(pumps, {.lanes_max = 3}), HasSubstr("$.steps[3]: more than 3 sessions and steps of no"));
+}
+
+TEST(TraceJson, AJoinAndARestartBeginAnotherRound) {
+  const TraceLimits limits{.round_steps_max = 2};
+  const std::string last = R"({"id": 4, "kind": "pump"})";
+  EXPECT_EQ(side_by_side(R"({"id": 2, "kind": "pump"}, {"id": 3, "kind": "pump", "join": true}, )" + last, limits),
+            "accepted");
+  EXPECT_EQ(side_by_side(R"({"id": 2, "kind": "pump"}, {"id": 3, "kind": "restart"}, )" + last, limits), "accepted");
+}
+
 TEST(TraceJson, AByteOrderMarkIsRefused) {
   EXPECT_THAT(refusal("\xEF\xBB\xBF" + Text{}.all()), HasSubstr("line 1, column 1: byte order mark"));
 }

@@ -10,12 +10,12 @@ class BuildError(Exception):
 
 
 class Build:
-    """A CMake build directory that is up to date, as Ninja knows it."""
+    """A CMake build directory that is up to date, as Ninja knows it; `targets` besides those of "all"."""
 
-    def __init__(self, root, directory):
+    def __init__(self, root, directory, targets=()):
         self.root, self.directory = root, directory
         self.commands = {}  # object, archive or program -> the command that makes it
-        for line in self._ninja("commands", "all"):
+        for line in self._ninja("commands", "all", *targets):
             made = re.search(r" -o (\S+)", line) or re.search(r"\bar qc (\S+)", line)
             if made:
                 self.commands[made.group(1)] = line
@@ -41,7 +41,8 @@ class Build:
         return program in self.commands and os.path.exists(self.path(program))
 
     def compile(self, source, files, out, program):
-        """Links `program` into the folder `out`; `files`, and the top folders that hold them, lie in `source`."""
+        """Links `program` into the folder `out`; `files`, and the top folders that hold them, lie in `source`. Objects
+        that an earlier call left there are as they should be."""
         changed = set()
         for file in files:
             changed |= self.objects_from.get(os.path.join(self.root, file), set())
@@ -56,7 +57,7 @@ class Build:
         if not objects:
             raise BuildError(f"nothing of {program} is compiled from {', '.join(files)}")
         headers = {header for header in headers if any(self._uses(made, header) for made in objects)}
-        for made in sorted(headers) + objects:
+        for made in (each for each in sorted(headers) + objects if not os.path.exists(os.path.join(out, each))):
             self._run(self._moved(made, source, out, headers))
         for made in direct & changed:
             link = link.replace(f" {made} ", f" {out}/{made} ")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 HANG_LIMIT_S = 10  # of one case
 SHRINK_LIMIT_S = 20
+RAPIDCHECK_LIMIT_S = 120
 INTERLEAVINGS_MAX = 20000  # of one scenario
 RUN_LIMIT_S = 1800  # of anything
 
@@ -74,8 +75,8 @@ class Shrunk:
 class Program:
     """A `holdfast` program."""
 
-    def __init__(self, path, work):
-        self.path, self.work = path, work
+    def __init__(self, path, work, rapidcheck=None):
+        self.path, self.work, self.rapidcheck = path, work, rapidcheck
 
     def knows(self, *words):
         return run([self.path, *words]).status == 0
@@ -120,6 +121,15 @@ class Program:
         for entry in report["violations"] if report else []:
             if entry["trace"] and os.path.exists(os.path.join(out, entry["trace"])):
                 catch.trace = os.path.join(out, entry["trace"])
+        return catch
+
+    def first_by_rapidcheck(self, invariant, cases=1000000):
+        """Until the first violation, a crash, or the end of its time."""
+        ended = run([self.rapidcheck, invariant, str(cases), "1"], RAPIDCHECK_LIMIT_S)
+        catch = Catch(ended, reported=True, cpu_s=ended.cpu_s)
+        told = re.search(r"^(caught|missed) (\d+)$", ended.text, re.MULTILINE)
+        if told:
+            catch.cases, catch.case = int(told[2]), int(told[2]) if told[1] == "caught" else 0
         return catch
 
     def first_interleaving(self, scenarios, strategy, invariant, name):

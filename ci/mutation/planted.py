@@ -10,6 +10,7 @@ from build import BuildError
 from campaign import Program, run
 
 SEEDS_MAX = 20000
+RAPIDCHECK = "properties/rapidcheck/holdfast_rapidcheck"
 DETERMINISM = "determinism"  # in the place of an invariant: caught by a run that differs when it runs again
 RECHECKED_SEEDS = "1-500"
 TEST_LIMIT_S = 300
@@ -95,6 +96,9 @@ class Prover:
             return Outcome(mutant, BROKEN, by=why)
         try:
             path = self.build.compile(source, mutant.files, os.path.join(folder, "built"), program)
+            rapidcheck = None
+            if self.options.strategies and mutant.invariant and not mutant.scenarios:
+                rapidcheck = self.build.compile(source, mutant.files, os.path.join(folder, "built"), RAPIDCHECK)
         except BuildError as error:
             with open(os.path.join(folder, "compile.log"), "w", encoding="utf-8") as log:
                 log.write(str(error))
@@ -102,7 +106,7 @@ class Prover:
         if mutant.invariant == DETERMINISM:
             outcome = self._divergence(mutant, Program(path, folder))
         elif mutant.invariant:
-            outcome = self._campaigns(mutant, Program(path, folder))
+            outcome = self._campaigns(mutant, Program(path, folder, rapidcheck))
         else:
             outcome = self._tests(mutant, path)
         shutil.rmtree(os.path.join(folder, "built"))

@@ -11,6 +11,7 @@ STRATEGIES = {
     "coverage": ["run", "--profile", "coverage"],
     "sweep": ["sweep"],
 }
+RAPIDCHECK = "rapidcheck"  # its stateful runner over the same system and checks, a program of its own
 # Of `holdfast explore`; the first is what proves a bug.
 INTERLEAVING = ("dfs", "random", "pct", "sleep-sets")
 
@@ -40,6 +41,9 @@ def strategies_of(program):
 def score(program, mutant, seeds, strategies, known):
     """Strategy -> Score, or None where it did not catch the bug. `known`: catches by commands as they are."""
     board = {}
+    if program.rapidcheck and not mutant.scenarios:
+        catch = program.first_by_rapidcheck(mutant.invariant)
+        board[RAPIDCHECK] = Score(catch.cases, catch.cpu_s, None) if catch.case else None
     for name in INTERLEAVING if mutant.scenarios else strategies:
         words = ["explore"] if name == INTERLEAVING[0] else STRATEGIES.get(name, [name])
         catch = known.get(" ".join(words))
@@ -57,7 +61,7 @@ def score(program, mutant, seeds, strategies, known):
 def tables(outcomes):
     """Lines: what campaigns and sweeps catch, then what explorations do."""
     lines = []
-    for explored, strategies in ((False, STRATEGIES), (True, INTERLEAVING)):
+    for explored, strategies in ((False, (*STRATEGIES, RAPIDCHECK)), (True, INTERLEAVING)):
         scored = [each for each in outcomes if each.board and bool(each.mutant.scenarios) == explored]
         if scored:
             lines += [*([""] if lines else []), *aligned(rows_of(scored, strategies)), *summary(scored, strategies)]
@@ -87,8 +91,10 @@ def summary(outcomes, strategies):
         if not caught:
             lines.append(f"{name}: not tried" if not tried else f"{name}: caught 0 of {len(tried)}")
             continue
+        spent = sum(each.seconds for each in caught)
         lines.append(f"{name}: caught {len(caught)} of {len(tried)}; median {median(e.cases for e in caught):.0f} cases, "
-                     f"{median(e.seconds for e in caught):.2f} s")
+                     f"{median(e.seconds for e in caught):.2f} s; {60 * len(caught) / max(spent, 0.01):.0f} caught a "
+                     f"minute of processor time")
     shrunk = [score.shrunk for outcome in outcomes for score in outcome.board.values() if score and score.shrunk]
     if shrunk:
         lines.append(f"{len(shrunk)} failures shrunk: median {median(e.steps_before for e in shrunk):.0f} steps to "

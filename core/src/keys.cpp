@@ -1,8 +1,7 @@
 #include "holdfast/core/keys.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <charconv>
 
 #include "holdfast/core/hash.hpp"
 
@@ -24,7 +23,11 @@ std::string locator(const NodeKey& key, std::string_view suffix) {
 
 // Returns the suffix's length.
 std::size_t write_layer_suffix(char* out, std::uint32_t layer, KvPart part) {
-  const auto end = fmt::format_to(out, ":L{}:{}", layer, part == KvPart::k ? 'k' : 'v');
+  out[0] = ':';
+  out[1] = 'L';
+  char* end = std::to_chars(out + 2, out + kLayerSuffixBytesMax, layer).ptr;
+  *end++ = ':';
+  *end++ = part == KvPart::k ? 'k' : 'v';
   return static_cast<std::size_t>(end - out);
 }
 

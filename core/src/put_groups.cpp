@@ -2,9 +2,17 @@
 
 #include <algorithm>
 
+#include "holdfast/core/hash.hpp"
+
 namespace holdfast {
 
 bool has_duplicates(Keys keys) {
+  // Keys of one chunk differ at their ends: hashes tell sooner that no two are equal.
+  std::vector<std::uint64_t> hashes;
+  hashes.reserve(keys.size());
+  for (const std::string_view key : keys) hashes.push_back(hash64(key, 0));
+  std::sort(hashes.begin(), hashes.end());
+  if (std::adjacent_find(hashes.begin(), hashes.end()) == hashes.end()) return false;
   std::vector<std::string_view> sorted(keys.begin(), keys.end());
   std::sort(sorted.begin(), sorted.end());
   return std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();

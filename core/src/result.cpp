@@ -214,6 +214,18 @@ std::string_view to_string(Errc code) {
       return "out_of_room";
     case Errc::quarantined:
       return "quarantined";
+    case Errc::timed_out:
+      return "timed_out";
+    case Errc::cancelled:
+      return "cancelled";
+    case Errc::torn_file:
+      return "torn_file";
+    case Errc::wrong_length:
+      return "wrong_length";
+    case Errc::wrong_checksum:
+      return "wrong_checksum";
+    case Errc::foreign_file:
+      return "foreign_file";
   }
   return {};
 }

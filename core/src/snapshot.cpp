@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -509,17 +508,5 @@ void restore_snapshot(const Snapshot& snapshot, Nanos now_ns, Forest& forest) {
 }
 
 std::string temporary_path(const std::string& path) { return path + ".tmp"; }
-
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-Error snapshot_file_error(std::string_view call, const std::string& path, Error cause) {
-  return make_error(Errc::file_failed, call, path, std::move(cause));
-}
-
-bool is_missing_file(const Error& error) { return error.origin == Origin::file_system && error.code == ENOENT; }
 
 }  // namespace holdfast

@@ -56,7 +56,7 @@ void FakeOwner::restart(std::uint64_t generation_step) {
   state.orphaned_pins.clear();
   state.events.clear();
   state.live_plans = state.live_handles = state.undecided_commits = 0;
-  state.pins = state.prepared_slots = state.stored_keys = state.held_bytes = 0;
+  state.pins = state.prepared_slots = state.stored_keys = state.stored_bytes = state.held_bytes = 0;
   state.handle_number = 0;
   state.connected = false;
   state.generation += generation_step;

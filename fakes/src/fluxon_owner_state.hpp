@@ -173,6 +173,7 @@ struct FakeOwner::State {
   std::uint64_t pins = 0;
   std::uint64_t prepared_slots = 0;
   std::uint64_t stored_keys = 0;
+  std::uint64_t stored_bytes = 0;  // slots of these
   std::uint64_t held_bytes = 0;
   std::vector<Incident> incidents;
 

@@ -55,6 +55,7 @@ void FakeOwner::State::store_value(std::uint32_t id, bool submitted) {
   value.state = ValueState::local_visible;
   stored.append(values, id);
   ++stored_keys;
+  stored_bytes += slot_bytes(value.value_bytes);
 }
 
 void FakeOwner::State::drop_route(std::uint32_t id) {
@@ -62,6 +63,7 @@ void FakeOwner::State::drop_route(std::uint32_t id) {
   keys[value.key].stored = kNone;
   stored.remove(values, id);
   --stored_keys;
+  stored_bytes -= slot_bytes(value.value_bytes);
   value.state = ValueState::removed;
   if (value.holders == 0) free_value(id);
 }

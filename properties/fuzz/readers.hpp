@@ -24,16 +24,20 @@ Verdict read_as_snapshot(std::string_view bytes);
 // A plan's table, with the request it answers: see plan_blob.cpp. Accepted exactly when each value lies whole inside
 // one segment in slots of its own; never a word read that the table does not have.
 Verdict read_as_plan_blob(std::string_view bytes);
+// A tensor's file, with the key it is asked for: see tensor_file.cpp. Accepted exactly when it is, byte for byte, what
+// this program writes for that key and some value; else refused as damaged.
+Verdict read_as_tensor_file(std::string_view bytes);
 
 struct Reader {
   std::string_view name;
   Verdict (*read)(std::string_view bytes);
 };
-inline constexpr std::array<Reader, 4> kReaders{{
+inline constexpr std::array<Reader, 5> kReaders{{
     {"trace", read_as_trace},
     {"workload", read_as_workload},
     {"snapshot", read_as_snapshot},
     {"plan_blob", read_as_plan_blob},
+    {"tensor_file", read_as_tensor_file},
 }};
 
 }  // namespace holdfast::fuzz

@@ -9,7 +9,9 @@
 #include "holdfast/sim/event_log.hpp"
 #include "holdfast/sim/executor.hpp"
 #include "holdfast/sim/generator.hpp"
+#include "holdfast/sim/shrink.hpp"
 #include "holdfast/sim/trace_builder.hpp"
+#include "holdfast/sim/workload.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -114,9 +116,53 @@ void step_in_forest(State& state, std::uint64_t nodes) {
     const std::vector<std::string_view> path(kDepth, name);
     Node* deepest = forest.lookup(world, path);
     ready(*forest.get_or_create(*deepest, name));
-    if (Node* victim = forest.least_recent_evictable()) forest.forget_blob(*victim);
+    if (Node* victim = forest.first_evictable()) forest.forget_blob(*victim);
   }
   state.counters[kVisits] = Counter(static_cast<double>(forest.node_visits() - visits), Counter::kAvgIterations);
+}
+
+// ---- Shrinking and workloads.
+
+// What is left of a long trace in which a resume comes through with a shorter prefix than it asked for.
+void shrink_long_traces(State& state) {
+  constexpr std::size_t kStepsMin = 90;
+  const Profile& profile = *profile_named("default");
+  Executor executor(make_production_system);
+  const auto comes_short = [&](const Trace& trace) {
+    return executor.run(trace).marks.counts[static_cast<std::size_t>(Mark::shorter_prefix)] > 0;
+  };
+  std::uint64_t seed = 0, steps = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    state.PauseTiming();
+    Trace trace = generate(++seed, profile);
+    while (trace.steps.size() < kStepsMin || !comes_short(trace)) trace = generate(++seed, profile);
+    state.ResumeTiming();
+    const Shrunk shrunk = shrink(trace, comes_short);
+    if (!shrunk.one_minimal) state.SkipWithError("the time was over before the smallest trace was found");
+    steps += shrunk.trace.steps.size();
+  }
+  state.counters[kSteps] = Counter(static_cast<double>(steps), Counter::kAvgIterations);
+}
+
+// A service's requests: each goes on behind one of the last conversations, or begins one.
+void replay_workload(State& state) {
+  constexpr std::uint64_t kRequests = 1'000, kOpen = 50, kNewBlocks = 12, kBlocksMax = 48;
+  Workload workload;
+  std::vector<std::vector<std::uint64_t>> conversations(kOpen);
+  std::uint64_t next_block = 0;
+  for (std::uint64_t i = 0; i < kRequests; ++i) {
+    std::vector<std::uint64_t>& blocks = conversations[i * 31 % kOpen];
+    if (blocks.size() + kNewBlocks > kBlocksMax) blocks.clear();
+    for (std::uint64_t added = 0; added < kNewBlocks; ++added) blocks.push_back(next_block++);
+    workload.requests.push_back({i * 100, blocks.size() * kWorkloadBlockTokens, 1, blocks});
+    workload.blocks += blocks.size();
+  }
+  const Trace trace = workload_trace(workload).value();
+  Executor executor(make_production_system);
+  for ([[maybe_unused]] auto _ : state) {
+    if (!executor.run(trace).violations.empty()) state.SkipWithError("a promise was broken");
+  }
+  state.counters[kBlockRate] = Counter(static_cast<double>(workload.blocks), Counter::kIsIterationInvariantRate);
 }
 
 void step_in_1000(State& state) { step_in_forest(state, 1'000); }
@@ -130,10 +176,20 @@ constexpr auto kCases = std::to_array<BenchCase>({
     {"sim", "  one event of the log", log_events},
     {"growth", "a step in a forest of 1,000 nodes", step_in_1000},
     {"growth", "a step in a forest of 1,000,000 nodes", step_in_1000000},
+    {"shrink", "a trace of 90 steps or more, to its smallest", shrink_long_traces},
+    {"workload", "1,000 requests with prefixes, every check on", replay_workload},
 });
 
 }  // namespace
 
-std::span<const BenchCase> bench_cases() { return kCases; }
+std::span<const BenchCase> simulation_bench_cases() { return kCases; }
+
+std::vector<BenchCase> bench_cases() {
+  std::vector<BenchCase> all;
+  for (const std::span<const BenchCase> cases : {simulation_bench_cases(), store_bench_cases()}) {
+    all.insert(all.end(), cases.begin(), cases.end());
+  }
+  return all;
+}
 
 }  // namespace holdfast::sim

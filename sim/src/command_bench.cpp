@@ -23,8 +23,9 @@ CommandSpec spec() {
   spec.usage = "[GROUP...] [options]";
   spec.about =
       "Runs each case several times, one case after the other and then from the beginning, and prints medians. Groups "
-      "are 'sim' (runtime calls simulated and checked in a second, and what the parts of a seed cost) and 'growth' "
-      "(what a step costs in a large forest); without one, all. Times are of the processor, on one core.";
+      "are 'sim' (runtime calls simulated and checked in a second, and what the parts of a seed cost), 'growth' "
+      "(what a step costs in a large forest), 'shrink', 'workload' and 'store' (the core's own work, value by value); "
+      "without one, all. Times are of the processor, on one core.";
   spec.operand = "GROUP";
   spec.many_operands = true;
   spec.options = {
@@ -100,6 +101,12 @@ void print_ratios(const std::map<std::string, Medians::Told>& told) {
   }
   const double small = ns("a step in a forest of 1,000 nodes"), large = ns("a step in a forest of 1,000,000 nodes");
   if (large > 0) fmt::print("a step in the large forest costs {} more\n", duration_text(std::max(0.0, large - small)));
+  const auto core = told.find(std::string(kCoreCase));
+  const auto hand = told.find(std::string(kByHandCase));
+  if (core != told.end() && hand != told.end()) {
+    fmt::print("of the time of a value, the core's own work is {:.0f} ns\n",
+               std::max(0.0, core->second.counters.at(kNsAValue) - hand->second.counters.at(kNsAValue)));
+  }
 }
 
 Result<ExitStatus> bench_main(const Arguments& arguments) {
@@ -116,7 +123,8 @@ Result<ExitStatus> bench_main(const Arguments& arguments) {
     min_time_ns = *value;
   }
   std::vector<std::string> groups;
-  for (const BenchCase& each : bench_cases()) {
+  const std::vector<BenchCase> cases = bench_cases();
+  for (const BenchCase& each : cases) {
     if (std::ranges::find(groups, each.group) == groups.end()) groups.emplace_back(each.group);
   }
   for (const std::string& group : arguments.operands()) {
@@ -129,7 +137,7 @@ Result<ExitStatus> bench_main(const Arguments& arguments) {
     const std::vector<std::string>& asked = arguments.operands();
     return asked.empty() || std::ranges::find(asked, each.group) != asked.end();
   };
-  for (const BenchCase& each : bench_cases()) {
+  for (const BenchCase& each : cases) {
     if (!wanted(each)) continue;
     benchmark::RegisterBenchmark(std::string(each.name).c_str(), each.run)
         ->Repetitions(static_cast<int>(repetitions))
@@ -148,7 +156,7 @@ Result<ExitStatus> bench_main(const Arguments& arguments) {
 
   Table table({Table::Align::left, Table::Align::right, Table::Align::left});
   table.add({"median of " + std::to_string(repetitions), "once", ""});
-  for (const BenchCase& each : bench_cases()) {
+  for (const BenchCase& each : cases) {
     if (!wanted(each)) continue;
     const auto found = medians.told().find(std::string(each.name));
     if (found == medians.told().end()) return make_error(Errc::incomplete, "bench", std::string(each.name));

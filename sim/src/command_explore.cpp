@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "command_line.hpp"
@@ -41,6 +40,7 @@ CommandSpec spec() {
       {"depth", Kind::value, "N", "of pct: how many things must happen in one order (default 3)"},
       {"seed", Kind::value, "N", "of random and pct (default 1)"},
       {"runs", Kind::value, "N", "end after so many (default: 1,000 of random and pct, else all)"},
+      {"time-budget", Kind::value, "TIME", "begin no more interleavings of a scenario after this real time, like 10m"},
   };
   add_campaign_options(spec);
   spec.examples = {
@@ -58,6 +58,9 @@ Result<Trace> trace_named(const std::string& name, const std::vector<std::string
     auto trace = read_trace(*text, name, limits);
     if (!trace) return refusal("holdfast explore", explain(trace.error()));
     trace->switches.clear();
+    if (Status fits = validate_side_by_side(*trace, limits); !fits) {
+      return refusal("holdfast explore", fmt::format("{}: {}", printable(name), explain(fits.error())));
+    }
     return trace;
   }
   if (std::ranges::find(all, name) == all.end()) {
@@ -79,10 +82,17 @@ Result<std::vector<Trace>> traces_of(const std::vector<std::string>& names) {
   return traces;
 }
 
+std::string names_of(std::initializer_list<ExploreBy> strategies) {
+  std::vector<std::string_view> names;
+  for (const ExploreBy by : strategies) names.push_back(name_of(by));
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
 Result<ExploreOptions> options_of(const Arguments& arguments, const CampaignJob& job) {
   ExploreOptions options;
   options.hang_limit_ns = job.options.hang_limit_ns;
   options.disabled = job.options.run.disabled;
+  options.time_budget_ns = job.options.time_budget_ns;
   if (const auto name = arguments.value("strategy")) {
     const auto by = explore_by_named(*name);
     if (!by)
@@ -90,19 +100,30 @@ Result<ExploreOptions> options_of(const Arguments& arguments, const CampaignJob&
                      fmt::format("there is no strategy '{}'; it is dfs, sleep-sets, random or pct", printable(*name)));
     options.by = *by;
   }
-  const auto number = [&](const char* option, std::uint64_t least, std::uint64_t most, auto& into) -> Status {
+  const auto number = [&](const char* option, std::initializer_list<ExploreBy> of, std::uint64_t least,
+                          std::uint64_t most, auto& into) -> Status {
     const auto text = arguments.value(option);
     if (!text) return {};
+    if (std::ranges::find(of, options.by) == of.end()) {
+      return refusal(fmt::format("--{}", option),
+                     fmt::format("means nothing to the strategy {}; it is of {}", name_of(options.by), names_of(of)));
+    }
     auto value = parse_count(fmt::format("--{}", option), *text, least, most);
     if (!value) return value.error();
     into = static_cast<std::remove_reference_t<decltype(into)>>(*value);
     return {};
   };
-  if (auto status = number("preemptions", 0, kPreemptionsMax, options.preemptions_max); !status) return status.error();
-  if (auto status = number("depth", 1, kDepthMax, options.depth); !status) return status.error();
-  if (auto status = number("seed", 0, std::numeric_limits<std::uint64_t>::max() / 2, options.seed); !status)
+  if (auto status = number("preemptions", {ExploreBy::dfs}, 0, kPreemptionsMax, options.preemptions_max); !status)
     return status.error();
-  if (auto status = number("runs", 1, kRunsMax, options.runs_max); !status) return status.error();
+  if (auto status = number("depth", {ExploreBy::pct}, 1, kDepthMax, options.depth); !status) return status.error();
+  if (auto status = number("seed", {ExploreBy::random, ExploreBy::pct}, 0,
+                           std::numeric_limits<std::uint64_t>::max() / 2, options.seed);
+      !status)
+    return status.error();
+  if (auto status = number("runs", {ExploreBy::dfs, ExploreBy::sleep_sets, ExploreBy::random, ExploreBy::pct}, 1,
+                           kRunsMax, options.runs_max);
+      !status)
+    return status.error();
   return options;
 }
 
@@ -113,11 +134,6 @@ std::string how_far(const Exploration& exploration, const ExploreOptions& option
                                         : "every end state";
   }
   return options.by == ExploreBy::dfs || options.by == ExploreBy::sleep_sets ? "not all" : "by chance";
-}
-
-Nanos now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 Result<ExitStatus> explore_main(const Arguments& arguments) {
@@ -141,21 +157,24 @@ Result<ExitStatus> explore_main(const Arguments& arguments) {
   Table table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::left});
   table.add({"scenario", "decisions", "interleavings", "end states", "a second", "covered"});
   Progress progress(stderr, progress_style(stderr, job->quiet));
-  const Nanos begin_ns = now_ns();
+  const SteadyClock clock;
+  const Nanos begin_ns = clock.now_ns();
   std::uint64_t diverged = 0;
+  std::uint64_t cut = 0;
   for (Trace& trace : *traces) {
-    const Nanos started_ns = now_ns();
+    const Nanos started_ns = clock.now_ns();
     auto explored = explore(trace, make_production_system, *options, [&](std::uint64_t interleavings) {
       progress.show(fmt::format("{}: {} interleavings", printable(trace.name), with_thousands(interleavings)),
-                    now_ns() - begin_ns);
+                    clock.now_ns() - begin_ns);
     });
     if (!explored) return explored.error();
-    const double seconds = static_cast<double>(now_ns() - started_ns) / static_cast<double>(kSecond);
+    const double seconds = static_cast<double>(clock.now_ns() - started_ns) / static_cast<double>(kSecond);
     table.add({printable(trace.name), with_thousands(explored->decisions_max), with_thousands(explored->interleavings),
                with_thousands(explored->end_states),
                with_thousands(static_cast<std::uint64_t>(static_cast<double>(explored->interleavings) / seconds)),
                how_far(*explored, *options)});
     diverged += explored->diverged ? 1 : 0;
+    cut += explored->cut ? 1 : 0;
     if (explored->failing) trace = std::move(*explored->failing);
   }
   progress.finish();
@@ -166,16 +185,21 @@ Result<ExitStatus> explore_main(const Arguments& arguments) {
   report.seeds = {1, traces->size()};
   report.command = "holdfast explore";
   for (const std::string& name : arguments.operands()) report.command += " " + shell_word(name);
-  for (const char* option : {"strategy", "preemptions", "depth", "seed", "runs"}) {
+  for (const char* option : {"strategy", "preemptions", "depth", "seed", "runs", "time-budget"}) {
     if (const auto value = arguments.value(option))
       report.command += fmt::format(" --{} {}", option, shell_word(*value));
   }
   job->replay_words = [words = report.command](std::uint64_t) { return words; };
   report.command += campaign_words(arguments, report);
   job->options.seeds = report.seeds;
+  job->options.time_budget_ns = 0;
   job->source = [&](std::uint64_t number) { return std::make_shared<const Trace>((*traces)[number - 1]); };
   if (auto status = carry_out(*job, report); !status) return status.error();
   if (diverged > 0) report.gate_failure = fmt::format("{} explorations were not deterministic", diverged);
+  if (cut > 0) {
+    report.gate_failure = fmt::format(
+        "{} failing schedules have more switches than a trace keeps: explore them with fewer steps side by side", cut);
+  }
   return conclude(job->out, report);
 }
 

@@ -1,4 +1,6 @@
 // The steps that ask the store for something, and the situations that they are marked with.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -43,9 +45,18 @@ bool indistinguishable(const Geometry& real, const Geometry& declared) {
   return same_blobs(real, declared) && (real.latent_bytes == 0 || same_latents(real, declared));
 }
 
+bool goes_back(const WarmUpReached& before, const WarmUpReached& now) {
+  return now.touched_bytes < before.touched_bytes || now.registered_bytes < before.registered_bytes ||
+         now.touch_total_bytes < before.touch_total_bytes || now.register_total_bytes < before.register_total_bytes ||
+         now.touched_bytes > now.touch_total_bytes || now.registered_bytes > now.register_total_bytes;
+}
+
 std::uint32_t sink_chunks(const Geometry& geometry) {
   return (geometry.sink_frames + geometry.frames_per_chunk - 1) / geometry.frames_per_chunk;
 }
+
+// Incomplete reads of one resume, the last of which leaves it cold.
+constexpr std::uint32_t kRetriesMax = 4;
 
 }  // namespace
 
@@ -68,7 +79,7 @@ Executor::Impl::Ending Executor::Impl::execute(const Step& step) {
     case StepKind::make_room:
       return make_room(step);
     case StepKind::warm_up:
-      return warm_up();
+      return warm_up(step);
     case StepKind::pump:
       return pump();
     case StepKind::snapshot:
@@ -235,6 +246,12 @@ std::optional<IngestOutcome> Executor::Impl::generate_chunk(Session& session, En
   doing.told.add(answer->absorbed);
   if (answer->kv == IngestResult::published) result.bytes_to_host += footprint.kv_bytes;
   if (answer->latent == IngestResult::published) result.bytes_to_host += source.latent_bytes;
+  if (!injector.client_dead()) {
+    if (answer->kv == IngestResult::already_ready) monitor.relied_on(node.identity, Claim::kv);
+    if (source.latent_bytes != 0 && answer->latent == IngestResult::already_ready) {
+      monitor.relied_on(node.identity, Claim::latent);
+    }
+  }
   doing.absorptions.put_not_published =
       answer->kv != IngestResult::published || (source.latent_bytes != 0 && answer->latent != IngestResult::published);
   mark_ingest(session, book_node(index), *answer, was_unsettled);  // other steps may have made nodes meanwhile
@@ -309,6 +326,7 @@ std::uint32_t Executor::Impl::resume_session(Session& session, Ending& ending) {
   engine.begin_resume();
   const Result<ResumeOutcome> answer = operate(Operation::resume, ending, [&] { return system->resume(session.id); });
   if (answer) doing.told.add(answer->absorbed);
+  if (answer && !injector.client_dead()) check_retries(session, *answer);
   // A dead client's session is nobody's; what it left in the ring is never used.
   if (injector.client_dead()) {
     engine.end_resume_cold();
@@ -339,6 +357,25 @@ std::uint32_t Executor::Impl::resume_session(Session& session, Ending& ending) {
                             static_cast<std::uint64_t>(answer->matched_chunks) * layout.geometry.latent_bytes;
   mark_resume(session, *answer, ready_before);
   return answer->matched_chunks;
+}
+
+void Executor::Impl::check_retries(const Session& session, const ResumeOutcome& outcome) {
+  if (outcome.retries == 0) return;
+  context.verdicts.checked(Invariant::index_agrees);
+  if (outcome.retries > kRetriesMax) {
+    context.violate(Invariant::index_agrees, {},
+                    "a resume read again " + std::to_string(outcome.retries) + " times, at most " +
+                        std::to_string(kRetriesMax) + " times are its bound",
+                    "retries past their bound");
+  }
+  // Others may have stored something since.
+  if (outcome.matched_chunks > 0 || outcome.retries >= kRetriesMax || side_by_side || session.mistaken) return;
+  const std::uint32_t left = claimed_chunks(session, true);
+  if (left < session.break_even_k) return;
+  context.violate(Invariant::index_agrees, {},
+                  "a resume is cold after " + std::to_string(outcome.retries) + " incomplete reads, but " +
+                      std::to_string(left) + " chunks are claimed with their latents",
+                  "no retry");
 }
 
 void Executor::Impl::mark_resume(const Session& session, const ResumeOutcome& outcome, std::uint32_t ready_before) {
@@ -485,10 +522,39 @@ Executor::Impl::Ending Executor::Impl::make_room(const Step& step) {
 
 // ---- The rest.
 
-Executor::Impl::Ending Executor::Impl::warm_up() {
+Executor::Impl::Ending Executor::Impl::warm_up(const Step& step) {
   Ending ending;
-  const Result<std::vector<Error>> answer = operate(Operation::warm_up, ending, [&] { return system->warm_up(); });
-  if (answer) doing.told.add(*answer);
+  WarmUpReached last;
+  std::uint64_t asked = 0;
+  const auto wrong = [&](std::string_view what) {
+    context.violate(
+        Invariant::progress, {},
+        fmt::format("the warm-up of step {} {}: asked {} times, {} of {} bytes touched, {} of {} registered", step.id,
+                    what, asked, last.touched_bytes, last.touch_total_bytes, last.registered_bytes,
+                    last.register_total_bytes),
+        what);
+  };
+  const auto stopped = [&] { return step.amount > 0 && asked >= step.amount; };
+  const auto go_on = [&](const WarmUpReached& reached) {
+    if (stopped()) wrong("asked again after it was told to stop");
+    if (goes_back(last, reached)) wrong("went back, or beyond its total");
+    last = reached;
+    ++asked;
+    return !stopped();
+  };
+  const Result<WarmUpOutcome> answer = operate(Operation::warm_up, ending, [&] { return system->warm_up(go_on); });
+  context.verdicts.checked(Invariant::progress, asked);
+  if (!answer) {
+    if (stopped() && last.registered_bytes > 0) context.marks.reach(Mark::warm_up_cancelled);
+    return ending;
+  }
+  doing.told.add(answer->absorbed);
+  if (stopped()) wrong("was told to stop, and succeeded");
+  if (goes_back(last, answer->reached)) wrong("ended before where it was");
+  last = answer->reached;
+  if (last.touched_bytes != last.touch_total_bytes || last.registered_bytes != last.register_total_bytes) {
+    wrong("succeeded before its end");
+  }
   return ending;
 }
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <memory>
 #include <new>
 #include <unordered_set>
@@ -25,11 +24,6 @@ constexpr std::uint64_t kSwitchesMax = 1 << 14;  // of one run that are told; a 
 constexpr std::uint64_t kRandomRuns = 1000;
 constexpr Nanos kLookEvery = 100 * kMillisecond;
 
-Nanos now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 // What the child found so far. In memory that both processes have, so that it outlives a crash.
 struct Findings {
   std::atomic<std::uint64_t> interleavings{0};
@@ -40,6 +34,7 @@ struct Findings {
   std::atomic<bool> diverged{false};
   std::atomic<bool> failed{false};
   std::atomic<bool> ended{false};          // by itself
+  std::atomic<bool> cut{false};            // the current run switched more often than is told
   std::atomic<std::uint64_t> switches{0};  // of the current run
   std::array<StepSwitch, kSwitchesMax> switched{};
 };
@@ -112,7 +107,10 @@ void search(const Trace& trace, const SystemFactory& factory, const ExploreOptio
   run.keep_end_state = true;
   run.on_switch = [&](const StepSwitch& change) {
     const std::uint64_t at = findings.switches;
-    if (at >= kSwitchesMax) return;
+    if (at >= kSwitchesMax) {
+      findings.cut = true;
+      return;
+    }
     findings.switched[at] = change;
     findings.switches = at + 1;
   };
@@ -123,14 +121,16 @@ void search(const Trace& trace, const SystemFactory& factory, const ExploreOptio
   run.strategy = &way.strategy();
   const bool by_chance = options.by == ExploreBy::random || options.by == ExploreBy::pct;
   const std::uint64_t runs_max = options.runs_max == 0 && by_chance ? kRandomRuns : options.runs_max;
-  const Nanos begin_ns = now_ns();
+  const SteadyClock clock;
+  const Nanos begin_ns = clock.now_ns();
   std::unordered_set<std::uint64_t> states;
   for (;;) {
     const std::uint64_t runs = findings.interleavings + findings.redundant;
     if (runs_max > 0 && runs >= runs_max) break;
-    if (options.time_budget_ns > 0 && now_ns() - begin_ns >= options.time_budget_ns) break;
+    if (options.time_budget_ns > 0 && clock.now_ns() - begin_ns >= options.time_budget_ns) break;
     if (!way.strategy().next_run()) break;
     findings.switches = 0;
+    findings.cut = false;
     const RunResult result = executor.run(trace, run);
     raise_to(findings.decisions_max, result.decisions);
     if (!result.violations.empty()) {
@@ -170,14 +170,15 @@ Result<Exploration> explore(const Trace& trace, const SystemFactory& factory, co
   std::string bytes;
   bool hung = false;
   std::uint64_t runs_seen = 0;
-  Nanos seen_ns = now_ns();
+  const SteadyClock clock;
+  Nanos seen_ns = clock.now_ns();
   while ((*child)->listen(bytes, kLookEvery) != ForkedChild::Heard::end) {
     const std::uint64_t runs = (*findings)->interleavings + (*findings)->redundant;
     if (progress) progress((*findings)->interleavings);
     if (runs != runs_seen) {
       runs_seen = runs;
-      seen_ns = now_ns();
-    } else if (now_ns() - seen_ns > options.hang_limit_ns) {
+      seen_ns = clock.now_ns();
+    } else if (clock.now_ns() - seen_ns > options.hang_limit_ns) {
       hung = true;
       break;
     }
@@ -193,6 +194,7 @@ Result<Exploration> explore(const Trace& trace, const SystemFactory& factory, co
   result.diverged = found.diverged;
   if (found.ended) return result;
   if (!found.failed) ++result.interleavings;
+  result.cut = found.cut;
   result.failing = trace;
   result.failing->switches.assign(found.switched.begin(),
                                   found.switched.begin() + static_cast<std::ptrdiff_t>(found.switches.load()));

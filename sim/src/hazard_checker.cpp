@@ -34,6 +34,7 @@ void HazardChecker::forget_all() {
 // ---- Hosts.
 
 std::uint32_t HazardChecker::add_host(std::uint32_t maker) {
+  check(actors_.size() <= UINT16_MAX, "more streams and hosts than a hazard record can tell apart");
   const auto actor = static_cast<std::uint16_t>(actors_.size());
   Actor host;
   host.number = static_cast<std::uint32_t>(hosts_.size());

@@ -16,7 +16,7 @@ namespace {
 
 constexpr CudaErrc kContextIsDestroyed{709};
 
-constexpr std::uint32_t bit_of(Call call) { return 1U << static_cast<unsigned>(call); }
+constexpr std::uint32_t call_bit(Call call) { return 1U << static_cast<unsigned>(call); }
 static_assert(kCallCount <= 32);
 
 }  // namespace
@@ -50,7 +50,7 @@ std::uint32_t Injector::Impl::ByStep<Point>::enter(std::uint32_t step) {
   if (order.empty()) return 0;
   here = std::ranges::equal_range(order, step, {}, [&](std::uint32_t i) { return (*points)[i].step; });
   std::uint32_t mask = 0;
-  for (const std::uint32_t i : here) mask |= bit_of((*points)[i].call);
+  for (const std::uint32_t i : here) mask |= call_bit((*points)[i].call);
   return mask;
 }
 

@@ -1,4 +1,5 @@
 // The store that the project ships, behind the harness's interface: the only file of the simulator that knows the core.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -89,11 +90,24 @@ IngestResult result_of(IngestVerdict verdict) {
   return IngestResult::uncached;
 }
 
-ManagerOptions manager_options(const SystemOptions& options, Listener& listener) {
+std::unique_ptr<EvictionPolicy> policy_of(Eviction eviction) {
+  switch (eviction) {
+    case Eviction::lru:
+      return std::make_unique<LeastRecentlyUsed>();
+    case Eviction::frequency:
+      break;
+  }
+  return std::make_unique<FrequencyAware>();
+}
+
+ManagerOptions manager_options(const SystemOptions& options, Listener& listener, EvictionPolicy& policy) {
   ManagerOptions manager;
   manager.capacity_bytes = options.capacity_bytes;
+  manager.lower_mark_bytes = options.lower_mark_bytes;
+  manager.eviction = &policy;
   manager.hash_seed = options.hash_seed;
   manager.listener = &listener;
+  manager.pump_probes_max = options.pump_probes;
   return manager;
 }
 
@@ -113,15 +127,17 @@ class ProductionSystem final : public SystemUnderTest {
   ProductionSystem(Ports& ports, ClaimListener& claims, const SystemOptions& options)
       : files_(ports.files),
         snapshot_path_(options.snapshot_path),
+        touch_part_bytes_(options.grant_bytes != 0 ? options.grant_bytes : kGrantBytes),
         runtime_{ports.fluxon, ports.cuda, ports.clock, ports.sync},
-        listener_(claims) {
+        listener_(claims),
+        policy_(policy_of(options.eviction)) {
     if constexpr (ManagerType::kDirect) {
       store_.emplace(runtime_, plan_options(options));
-      manager_.emplace(runtime_, *store_, manager_options(options, listener_));
+      manager_.emplace(runtime_, *store_, manager_options(options, listener_, *policy_));
     } else {
       store_.emplace(ports.sync);
       manager_.emplace(runtime_, *store_, HostRange{options.staging_base, options.staging_bytes},
-                       manager_options(options, listener_));
+                       manager_options(options, listener_, *policy_));
     }
   }
 
@@ -202,15 +218,32 @@ class ProductionSystem final : public SystemUnderTest {
     return outcome;
   }
 
-  Result<std::vector<Error>> warm_up() override {
-    Absorbed absorbed;
-    if (Status status = manager_->warm_up(absorbed); !status) return std::move(status.error());
-    return absorbed;
+  Result<WarmUpOutcome> warm_up(const WarmUpGoOn& go_on) override {
+    WarmUpOptions options;
+    options.touch_part_bytes = touch_part_bytes_;
+    // Memory that is touched is memory that is there: no run needs all of a large segment.
+    options.touch = [left = kTouchedBytesMax](const HostRange& range) mutable {
+      const std::uint64_t bytes = std::min(left, range.bytes);
+      left -= bytes;
+      read_pages({range.base, bytes});
+    };
+    options.go_on = [&](const WarmUpProgress& progress) { return go_on(reached(progress)); };
+    WarmUpOutcome outcome;
+    Result<WarmUpReport> report = manager_->warm_up(outcome.absorbed, options);
+    if (!report) return std::move(report.error());
+    outcome.reached = reached(report->progress);
+    return outcome;
   }
 
   PumpOutcome pump() override {
     PumpOutcome outcome;
     outcome.decided = manager_->pump(outcome.errors);
+    return outcome;
+  }
+
+  PumpOutcome probe() override {
+    PumpOutcome outcome;
+    manager_->probe_all(outcome.errors);
     return outcome;
   }
 
@@ -233,6 +266,7 @@ class ProductionSystem final : public SystemUnderTest {
     inspection.ready_blobs = counts.forest.ready_blobs;
     inspection.ready_latents = counts.forest.ready_skeletons;
     inspection.accounted_bytes = counts.accounted_bytes;
+    inspection.in_doubt_bytes = counts.in_doubt_bytes;
     inspection.unsettled = counts.unsettled;
     inspection.quarantined = counts.quarantined;
     inspection.references = counts.forest.references;
@@ -244,6 +278,12 @@ class ProductionSystem final : public SystemUnderTest {
   }
 
  private:
+  static constexpr std::uint64_t kTouchedBytesMax = 16ULL << 20;  // of one warm-up
+  static WarmUpReached reached(const WarmUpProgress& progress) {
+    return {progress.touched_bytes, progress.touch_total_bytes, progress.registered_bytes,
+            progress.register_total_bytes};
+  }
+
   using Binding = SessionBinding<ManagerType>;
   struct Session {
     std::vector<std::string> actions;
@@ -253,8 +293,10 @@ class ProductionSystem final : public SystemUnderTest {
 
   FileBackend& files_;
   std::string snapshot_path_;
+  std::uint64_t touch_part_bytes_;
   SimRuntime runtime_;
   Listener listener_;
+  std::unique_ptr<EvictionPolicy> policy_;
   std::optional<Store> store_;
   std::optional<ManagerType> manager_;
   std::map<SessionId, Session> sessions_;

@@ -90,6 +90,17 @@ void RegistrationLedger::erase(std::uintptr_t base) {
   std::erase_if(live_, [&](const HostRegistration& registration) { return registration.base == base; });
 }
 
+void RegistrationLedger::stuck(std::uintptr_t base) {
+  for (HostRegistration& registration : live_) registration.stuck = registration.stuck || registration.base == base;
+}
+
+const HostRegistration* RegistrationLedger::left_by(std::uint32_t operation) const {
+  const auto left = std::ranges::find_if(live_, [&](const HostRegistration& registration) {
+    return registration.operation == operation && !registration.proven && !registration.stuck;
+  });
+  return left == live_.end() ? nullptr : &*left;
+}
+
 HostRegistration* RegistrationLedger::covering(std::uintptr_t base, std::uint64_t bytes) {
   const auto covers = [&](const HostRegistration& registration) {
     return base >= registration.base && base - registration.base < registration.bytes &&

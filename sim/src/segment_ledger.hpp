@@ -38,6 +38,8 @@ class SegmentLedger {
   [[nodiscard]] std::uint64_t bytes_left(const HostPlace& place) const {
     return known_[place.segment].bytes - place.offset;
   }
+  // Where the last mapping told of begins; 0 = none was.
+  [[nodiscard]] std::uintptr_t newest_write_base() const { return known_.empty() ? 0 : known_.back().write_base; }
   [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
 
  private:
@@ -65,6 +67,7 @@ struct HostRegistration {
   std::uint32_t epoch = 0;  // in which it was made
   std::uint32_t operation = 0;
   bool proven = false;       // somebody else's, of which the attributes of both ends were asked
+  bool stuck = false;        // to unregister it failed
   std::uint64_t copies = 0;  // submitted to or from it
 };
 
@@ -78,6 +81,10 @@ class RegistrationLedger {
   // The registration that starts at `base`.
   [[nodiscard]] const HostRegistration* find(std::uintptr_t base) const;
   void erase(std::uintptr_t base);
+  // The registration that starts at `base` could not be unregistered.
+  void stuck(std::uintptr_t base);
+  // One that the operation made itself and has let stand, though it could have been unregistered.
+  [[nodiscard]] const HostRegistration* left_by(std::uint32_t operation) const;
   void reset() {
     live_.clear();
     doubtful_.clear();

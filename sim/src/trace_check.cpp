@@ -12,6 +12,7 @@
 #include "holdfast/sim/lies.hpp"
 #include "holdfast/sim/strict_json.hpp"
 #include "holdfast/sim/trace.hpp"
+#include "lanes.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -45,6 +46,10 @@ Status check_memory(const Trace& trace, const TraceLimits& limits) {
   if (Status status = check("$.segment_bytes", trace.segment_bytes, limits.segment_bytes_max); !status) return status;
   if (Status status = check("$.grant_bytes", trace.grant_bytes, limits.segment_bytes_max); !status) return status;
   if (Status status = check_range("$.capacity_bytes", trace.capacity_bytes, 0, kHugeBytes); !status) return status;
+  const std::uint64_t mark_max = trace.capacity_bytes;
+  if (Status status = check_range("$.lower_mark_bytes", trace.lower_mark_bytes, 0, mark_max); !status) return status;
+  if (Status status = check_range("$.pump_probes", trace.pump_probes, 0, limits.pump_probes_max); !status)
+    return status;
   return check_range("$.batches_in_flight", trace.batches_in_flight, 0, limits.batches_in_flight_max);
 }
 
@@ -121,10 +126,10 @@ KindFields fields_of(StepKind kind) {
     case StepKind::store_evict:
       return {.of = true, .depth = true, .amount = true};
     case StepKind::make_room:
+    case StepKind::warm_up:
     case StepKind::pass_time:
       return {.amount = true};
     case StepKind::open:
-    case StepKind::warm_up:
     case StepKind::pump:
     case StepKind::snapshot:
     case StepKind::restart:
@@ -309,7 +314,33 @@ Status validate_trace(const Trace& trace, const TraceLimits& limits) {
     return status;
   if (Status status = check_points(trace, "choices", trace.choices, limits.faults_max, check_choice); !status)
     return status;
-  return check_switches(trace, limits);
+  if (trace.switches.empty()) return {};
+  if (Status status = check_switches(trace, limits); !status) return status;
+  return validate_side_by_side(trace, limits);
+}
+
+Status validate_side_by_side(const Trace& trace, const TraceLimits& limits) {
+  if (trace.steps.size() > limits.side_by_side_steps_max) {
+    return refuse("$.steps",
+                  fmt::format("more than {} run side by side; split the trace", limits.side_by_side_steps_max));
+  }
+  std::set<std::uint32_t> lanes;
+  std::uint32_t together = 0;
+  for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+    const Step& step = trace.steps[i];
+    if (step.join || step.kind == StepKind::restart) together = 0;
+    if (step.kind != StepKind::restart && ++together > limits.round_steps_max) {
+      return refuse(
+          fmt::format("$.steps[{}]", i),
+          fmt::format("runs beside {} others; give it or one before it \"join\": true", limits.round_steps_max));
+    }
+    if (lanes.insert(lane_of(trace, step)).second && lanes.size() > limits.lanes_max) {
+      return refuse(fmt::format("$.steps[{}]", i),
+                    fmt::format("more than {} sessions and steps of no session run side by side; split the trace",
+                                limits.lanes_max));
+    }
+  }
+  return {};
 }
 
 }  // namespace holdfast::sim

@@ -32,15 +32,23 @@ class MemoryTierStore {
     if (at == values_.end()) return fluxon_error(FluxonErrc::key_not_found, "get_tensor", std::string(key));
     return at->second;
   }
-  bool has_tensor(std::string_view key) {
+  Result<bool> has_tensor(std::string_view key) {
     const std::scoped_lock lock(mutex_);
     return values_.find(key) != values_.end();
   }
-  // Removing what is not there is a success.
   Status remove_tensor(std::string_view key) {
     const std::scoped_lock lock(mutex_);
     if (const auto at = values_.find(key); at != values_.end()) values_.erase(at);
     return {};
+  }
+  // In order, those that begin with `prefix`.
+  Result<std::vector<std::string>> list_keys(std::string_view prefix) const {
+    const std::scoped_lock lock(mutex_);
+    std::vector<std::string> keys;
+    for (auto at = values_.lower_bound(prefix); at != values_.end() && at->first.starts_with(prefix); ++at) {
+      keys.push_back(at->first);
+    }
+    return keys;
   }
   [[nodiscard]] std::size_t size() const {
     const std::scoped_lock lock(mutex_);

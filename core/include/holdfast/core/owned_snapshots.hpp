@@ -20,7 +20,9 @@
 #include "holdfast/core/batch_in_flight.hpp"
 #include "holdfast/core/copy_batch.hpp"
 #include "holdfast/core/guarded.hpp"
+#include "holdfast/core/tensor_file.hpp"
 #include "holdfast/core/tier_store.hpp"
+#include "holdfast/core/warm_up.hpp"
 
 namespace holdfast {
 
@@ -41,9 +43,21 @@ class OwnedSnapshots {
         turn_(runtime.sync),
         book_(runtime.sync) {}
 
-  Status warm_up(Absorbed& absorbed) {
+  // Touches and registers the staging memory now, so that the first put need not: see warm_up.hpp. It is registered as
+  // one piece, and no owner is asked.
+  Result<WarmUpReport> warm_up(Absorbed& absorbed, const WarmUpOptions& options = {}) {
     const std::scoped_lock turn(turn_);
-    return ready_staging(absorbed);
+    WarmUpRun<typename Rt::ClockType, typename Rt::SyncType> run(runtime_.clock, runtime_.sync, options);
+    const bool fresh = !registered_;
+    Segment staging;
+    staging.write_ptr = staging.read_ptr = staging_.base;
+    staging.len = staging_.bytes;
+    if (fresh && !(run.goes_on() && run.before_all({&staging, 1}) && run.before_piece())) {
+      return make_error(Errc::cancelled, "warm_up", "the caller asked to stop; the staging memory is not registered");
+    }
+    if (Status ready = ready_staging(absorbed); !ready) return std::move(ready.error());
+    if (fresh) run.done(staging.len);
+    return run.finish();
   }
 
   Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream, Absorbed& absorbed,
@@ -58,9 +72,16 @@ class OwnedSnapshots {
     return restore_within(request, stream, absorbed, spent != nullptr ? *spent : own);
   }
 
-  Result<bool> probe(Keys keys, Absorbed& /*absorbed*/) {
-    return std::all_of(keys.begin(), keys.end(), [&](std::string_view key) { return store_.has_tensor(key); });
+  Result<Presence> probe(Keys keys, Absorbed& /*absorbed*/) {
+    for (const std::string_view key : keys) {
+      Result<bool> present = store_.has_tensor(key);
+      if (!present) return std::move(present.error());
+      if (!*present) return Presence{false, epoch()};
+    }
+    return Presence{true, epoch()};
   }
+  // A store of ordinary memory loses nothing by itself.
+  [[nodiscard]] static std::uint64_t epoch() { return 0; }
 
   RemoveOutcome remove(const RemoveRequest& request, Absorbed& /*absorbed*/) {
     RemoveOutcome outcome;
@@ -185,22 +206,20 @@ class OwnedSnapshots {
     }
     spent.to_host += rounds.meter.total();
     if (!taken) return fail(std::move(failure), std::move(taken.error()), absorbed);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      Status stored =
-          timed_in(spent, Stage::put_commit, [&] { return store_.put_tensor(keys[i], std::move(snapshots[i])); });
-      if (stored) {
+    std::size_t tried = 0;
+    Status stored = timed_in(spent, Stage::put_commit, [&] { return store_values(keys, snapshots, tried, absorbed); });
+    for (std::size_t i = 0; i < tried; ++i) {
+      // What failed may be there all the same.
+      Status settled =
+          stored ? Status() : timed_in(spent, Stage::put_undo, [&] { return store_.remove_tensor(keys[i]); });
+      if (settled) {
         book_.with([&](Book& book) { book.forget(keys[i]); });
-        continue;
+      } else {
+        book_.with([&](Book& book) { book.add(keys[i], tensors[i].bytes); });
+        failure.suppressed.push_back(std::move(settled.error()));
       }
-      for (std::size_t j = 0; j < i; ++j) {
-        Status removed = timed_in(spent, Stage::put_undo, [&] { return store_.remove_tensor(keys[j]); });
-        if (!removed) {
-          failure.suppressed.push_back(std::move(removed.error()));
-          book_.with([&](Book& book) { book.add(keys[j], tensors[j].bytes); });
-        }
-      }
-      return fail(std::move(failure), std::move(stored.error()), absorbed);
     }
+    if (!stored) return fail(std::move(failure), std::move(stored.error()), absorbed);
     return PutReceipt{PutVerdict::stored, runtime_.clock.now_ns()};
   }
 
@@ -215,7 +234,7 @@ class OwnedSnapshots {
     for (std::size_t i = 0; i < request.keys.size(); ++i) {
       Result<std::vector<std::byte>> value =
           timed_in(spent, Stage::read_start, [&] { return store_.get_tensor(request.keys[i]); });
-      if (!value && is_fluxon(value.error(), FluxonErrc::key_not_found)) {
+      if (!value && (is_fluxon(value.error(), FluxonErrc::key_not_found) || is_damaged_file(value.error()))) {
         return {ReadVerdict::incomplete, false,
                 make_error(Errc::incomplete, "restore", "a key is not in the store", std::move(value.error()))};
       }
@@ -294,6 +313,24 @@ class OwnedSnapshots {
     if (submitted) return waited;
     if (!waited) submitted.error().suppressed.push_back(std::move(waited.error()));
     return submitted;
+  }
+
+  // Up to the first that fails. Where puts are queued they are done when this returns, so that they may be published.
+  Status store_values(Keys keys, std::vector<std::vector<std::byte>>& values, std::size_t& tried, Absorbed& absorbed) {
+    Status stored;
+    for (; stored && tried < keys.size(); ++tried) stored = store_.put_tensor(keys[tried], std::move(values[tried]));
+    if constexpr (QueuedTensorStore<Store>) {
+      for (FailedPut& failed : store_.flush()) {
+        // Others may put into the same store: their failures are told, and are no failures of this put.
+        const bool own = std::find(keys.begin(), keys.end(), failed.key) != keys.end();
+        if (own && stored) {
+          stored = std::move(failed.error);
+        } else {
+          absorbed.push_back(std::move(failed.error));
+        }
+      }
+    }
+    return stored;
   }
 
   // As many values as fit, from `begin` on.

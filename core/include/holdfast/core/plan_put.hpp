@@ -35,8 +35,9 @@ enum class PutEnd : std::uint8_t {
 
 struct PutAttempt {
   PutEnd end = PutEnd::failed;
-  Nanos committed_ns = 0;  // when the last commit had been submitted
-  Error error;             // when failed
+  Nanos committed_ns = 0;   // when the last commit had been submitted
+  Error error;              // when failed
+  std::uint64_t epoch = 0;  // of the store
 };
 
 // Used once. Keys and tensors are validated by the caller, and stay until run() has returned.
@@ -79,9 +80,9 @@ class PlanPut {
   }
 
   PutAttempt try_put() {
-    Result<std::vector<Segment>> segments =
-        timed_in(Stage::segments, [&] { return context_.live_segments(absorbed_); });
+    Result<LiveSegments> segments = timed_in(Stage::segments, [&] { return context_.live_segments(absorbed_); });
     if (!segments) return failed(std::move(segments.error()));
+    epoch_ = segments->epoch;
     groups_ = group_by_size(keys_, tensors_);
     plans_.reserve(groups_.size());
     addresses_.resize(keys_.size());
@@ -221,7 +222,7 @@ class PlanPut {
       for (auto& [g, future] : futures) wait_for(groups_[g], future, causes);
       if (causes.size() > before) timer.fail();
     }
-    if (causes.empty()) return {PutEnd::stored, committed_ns_, {}};
+    if (causes.empty()) return {PutEnd::stored, committed_ns_, {}, epoch_};
     PutAttempt attempt = failed_with(std::move(causes));
     take_back(attempt.error);
     return attempt;
@@ -362,6 +363,7 @@ class PlanPut {
   std::vector<std::uintptr_t> addresses_;
   std::vector<std::int32_t> codes_;
   Nanos committed_ns_ = 0;
+  std::uint64_t epoch_ = 0;  // of the segments
 };
 
 }  // namespace holdfast

@@ -92,8 +92,7 @@ class PlanRead {
 
   ReadOutcome run() {
     if (Status sound = check_request(); !sound) return failed(std::move(sound.error()));
-    Result<std::vector<Segment>> segments =
-        timed_in(Stage::segments, [&] { return context_.live_segments(absorbed_); });
+    Result<LiveSegments> segments = timed_in(Stage::segments, [&] { return context_.live_segments(absorbed_); });
     if (!segments) return failed(std::move(segments.error()));
     cut();
     Result<bool> there = timed_in(Stage::read_start, [&] { return start_gets(segments->front().generation); });
@@ -113,7 +112,7 @@ class PlanRead {
     context_.quarantine_plans(std::move(stuck_));
     if (there && *there) {
       move_to(absorbed_, failures);
-      return {ReadVerdict::restored, true, {}};
+      return {ReadVerdict::restored, true, {}, segments->epoch};
     }
     // What may still be written to is not for another try.
     const bool stuck =

@@ -6,6 +6,7 @@
 // handle ends exactly once.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,7 +14,9 @@
 
 #include "holdfast/core/plan_put.hpp"
 #include "holdfast/core/plan_read.hpp"
+#include "holdfast/core/segment_call.hpp"
 #include "holdfast/core/tier_store.hpp"
+#include "holdfast/core/warm_up.hpp"
 
 namespace holdfast {
 
@@ -21,13 +24,19 @@ namespace holdfast {
 template <Runtime Rt>
 class PlanTierStore {
  public:
-  PlanTierStore(Rt& runtime, const PlanOptions& options) : context_(runtime, options) {}
+  PlanTierStore(Rt& runtime, const PlanOptions& options)
+      : context_(runtime, options), segment_calls_(runtime.fluxon, runtime.clock, runtime.sync) {}
 
-  // Registers the owner's segments now, so that the first put need not.
-  Status warm_up(Absorbed& absorbed) {
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
-    if (!segments) return with_suppressed(std::move(segments.error()), absorbed);
-    return {};
+  // Makes the owner's segments ready now, so that the first put need not: see warm_up.hpp. To be run again when the
+  // owner was restarted. Whoever puts meanwhile waits until it has ended. TimedOut, Cancelled, StaleGeneration (another
+  // operation has seen a newer owner: run it again), RegistrationFailed, or the runtime's own failure to answer.
+  Result<WarmUpReport> warm_up(Absorbed& absorbed, const WarmUpOptions& options = {}) {
+    WarmUpRun<typename Rt::ClockType, typename Rt::SyncType> run(context_.runtime.clock, context_.runtime.sync,
+                                                                 options);
+    if (Status ready = make_ready(options, run, absorbed); !ready) {
+      return with_suppressed(std::move(ready.error()), absorbed);
+    }
+    return run.finish();
   }
 
   Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream, Absorbed& absorbed,
@@ -42,8 +51,8 @@ class PlanTierStore {
     return restore_within(request, stream, absorbed, spent != nullptr ? *spent : own);
   }
 
-  Result<bool> probe(Keys keys, Absorbed& absorbed) {
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
+  Result<Presence> probe(Keys keys, Absorbed& absorbed) {
+    Result<LiveSegments> segments = context_.live_segments(absorbed);
     if (!segments) return std::move(segments.error());
     typename GetHandleLease<Rt>::Call call(context_.registry, segments->front().generation);
     if (!call.live()) return make_error(Errc::stale_generation, "probe", "the segments' generation has gone");
@@ -52,7 +61,7 @@ class PlanTierStore {
     GetHandleLease<Rt> handle(context_, start->handle, std::move(call));
     if (Status cancelled = handle.cancel(); !cancelled) absorbed.push_back(std::move(cancelled.error()));
     if (Status sound = check_get_start(*start, keys.size(), 1); !sound) return std::move(sound.error());
-    return start->all_hit;
+    return Presence{start->all_hit, segments->epoch};
   }
 
   RemoveOutcome remove(const RemoveRequest& request, Absorbed& absorbed) {
@@ -123,6 +132,7 @@ class PlanTierStore {
   [[nodiscard]] ListLength unsettled_length() const {
     return context_.unsettled.with([](const UnsettledTable& table) { return table.length(); });
   }
+  [[nodiscard]] std::uint64_t epoch() const { return context_.registry.epoch(); }
   [[nodiscard]] ListLength quarantine_length() const { return context_.quarantine.length(); }
   [[nodiscard]] std::uint64_t unsettled_keys() const { return unsettled_length().now; }
   [[nodiscard]] std::uint64_t quarantined() const { return quarantine_length().now; }
@@ -155,9 +165,9 @@ class PlanTierStore {
     if (attempt.end == PutEnd::exists) {
       std::vector<std::uint64_t> value_bytes;
       for (const DeviceTensor& tensor : tensors) value_bytes.push_back(tensor.bytes);
-      Result<bool> adopted = adopt(keys, value_bytes, absorbed, spent);
+      Result<std::optional<std::uint64_t>> adopted = adopt(keys, value_bytes, absorbed, spent);
       if (!adopted) return with_suppressed(std::move(adopted.error()), absorbed);
-      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns()};
+      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns(), **adopted};
       if (gate == PutGate::open) {
         // Not of our doing that we know of: an orphan of an earlier incarnation, to be gone before the next try.
         queue({keys, value_bytes, context_.now_ns()}, false);
@@ -171,7 +181,7 @@ class PlanTierStore {
     if (attempt.end == PutEnd::failed) return std::move(attempt.error);
     if (attempt.end != PutEnd::stored) return PutReceipt{PutVerdict::elsewhere, 0};
     forget(keys);
-    return PutReceipt{PutVerdict::stored, attempt.committed_ns};
+    return PutReceipt{PutVerdict::stored, attempt.committed_ns, attempt.epoch};
   }
 
   ReadOutcome restore_within(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed, Stats& spent) {
@@ -179,6 +189,30 @@ class PlanTierStore {
         timed_in(spent, Stage::read_copy, [&] { return validate_tensors(context_.runtime.cuda, request.tensors); });
     if (!valid) return {ReadVerdict::failed, false, with_suppressed(std::move(valid.error()), absorbed)};
     return PlanRead<Rt>(context_, request, stream, absorbed, spent).run();
+  }
+
+  template <class Run>
+  Status make_ready(const WarmUpOptions& options, Run& run, Absorbed& absorbed) {
+    if (!run.goes_on()) return make_error(Errc::cancelled, "warm_up", "before it began");
+    Result<SegmentsAnswer> answer = ask_for_segments(options, run);
+    if (!answer) return std::move(answer.error());
+    if (Status sound = check_segments(answer->segments); !sound) return sound;
+    run.enter(WarmUpStage::unregistering);
+    Result<std::uint64_t> epoch = context_.registry.ensure(answer->look, answer->segments, absorbed, &run);
+    if (!epoch) return std::move(epoch.error());
+    return {};
+  }
+  template <class Run>
+  Result<SegmentsAnswer> ask_for_segments(const WarmUpOptions& options, Run& run) {
+    const auto look = [&] { return context_.registry.begin_look(); };
+    if (options.executor != nullptr) {
+      return segment_calls_.wait({*options.executor, options.segments_wait_max_ns, [&] { return run.goes_on(); }},
+                                 look);
+    }
+    const std::uint64_t number = look();
+    Result<std::vector<Segment>> segments = context_.runtime.fluxon.wait_local_segments_ready();
+    if (!segments) return std::move(segments.error());
+    return SegmentsAnswer{number, std::move(*segments)};
   }
 
   void queue(const RemoveRequest& request, bool ours) {
@@ -220,19 +254,19 @@ class PlanTierStore {
     });
   }
 
-  // True when every key is ours, past its bound, of this length, and readable under one read plan: known again.
-  Result<bool> adopt(Keys keys, std::span<const std::uint64_t> value_bytes, Absorbed& absorbed, Stats& spent) {
+  // When every key is ours, past its bound, of this length, and readable under one read plan: known again. The epoch in
+  // which they were read, or nothing.
+  Result<std::optional<std::uint64_t>> adopt(Keys keys, std::span<const std::uint64_t> value_bytes, Absorbed& absorbed,
+                                             Stats& spent) {
     const bool adoptable = context_.unsettled.with(
         [&](const UnsettledTable& table) { return table.adoptable(keys, value_bytes, context_.now_ns()); });
-    if (!adoptable) return false;
-    Result<bool> readable =
-        timed_in(spent, Stage::probe, [&] { return readable_together(keys, value_bytes, absorbed); });
-    if (readable && *readable) forget(keys);
-    return readable;
+    if (!adoptable) return std::nullopt;
+    return timed_in(spent, Stage::probe, [&] { return adopt_readable(keys, value_bytes, absorbed); });
   }
 
-  Result<bool> readable_together(Keys keys, std::span<const std::uint64_t> value_bytes, Absorbed& absorbed) {
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
+  Result<std::optional<std::uint64_t>> adopt_readable(Keys keys, std::span<const std::uint64_t> value_bytes,
+                                                      Absorbed& absorbed) {
+    Result<LiveSegments> segments = context_.live_segments(absorbed);
     if (!segments) return std::move(segments.error());
     // As long as the plan lives nobody else uses a newer owner, whose it may be.
     const GenerationCall call(context_.registry, segments->front().generation);
@@ -240,13 +274,14 @@ class PlanTierStore {
     Result<std::optional<ReadPlanLease<Rt>>> plan =
         open_read_plan(context_, keys, {}, segments->front().generation, absorbed);
     if (!plan) return std::move(plan.error());
-    if (!*plan) return false;
+    if (!*plan) return std::nullopt;
     Result<std::vector<std::uintptr_t>> addresses =
         decode_plan_blob({(*plan)->plan(), PlanSide::read, value_bytes, *segments});
     Status released = addresses ? (*plan)->release() : (*plan)->give_back(call);
     if (!released) absorbed.push_back(std::move(released.error()));
     if (!addresses) return std::move(addresses.error());
-    return true;
+    forget(keys);
+    return segments->epoch;
   }
 
   // Those of `keys` that are in the table, all past their bound. True when all are settled.
@@ -272,6 +307,7 @@ class PlanTierStore {
   }
 
   PlanContext<Rt> context_;
+  SegmentCalls<typename Rt::Fluxon, typename Rt::ClockType, typename Rt::SyncType> segment_calls_;
 };
 
 }  // namespace holdfast

@@ -45,6 +45,12 @@ enum class Errc : std::int32_t {
   file_failed,           // a file operation failed
   out_of_room,           // nothing can be evicted to make room
   quarantined,           // memory that cannot be let go yet
+  timed_out,             // not done within the time that the caller gave it
+  cancelled,             // the caller asked to stop
+  torn_file,             // a file ends before its own header says
+  wrong_length,          // a file goes on after its own header says, or past what may be read
+  wrong_checksum,        // a file's bytes are not those that were written
+  foreign_file,          // a file of another program, version or key
 };
 std::string_view to_string(Errc code);
 

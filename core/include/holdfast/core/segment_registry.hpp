@@ -13,12 +13,17 @@
 #include "holdfast/core/cuda_runtime.hpp"
 #include "holdfast/core/guarded.hpp"
 #include "holdfast/core/registration_map.hpp"
+#include "holdfast/core/registration_watch.hpp"
 #include "holdfast/core/sync.hpp"
 
 namespace holdfast {
 
+// The device refuses a registration of so many bytes or more.
+inline constexpr std::uint64_t kRegistrationBytesLimit = 512ULL << 30;
+
 struct RegistryOptions {
-  std::uint64_t piece_bytes = kGrantBytes;  // pieces end on grants, so that no copy spans two registrations
+  // A multiple of the owner's grants, so that no copy spans two registrations; below the limit.
+  std::uint64_t piece_bytes = kGrantBytes;
 };
 
 struct RegistryCounts {
@@ -39,6 +44,7 @@ class SegmentRegistry {
   SegmentRegistry(Cuda& cuda, S& sync, const RegistryOptions& options)
       : cuda_(cuda), options_(options), turn_(sync), book_(sync) {
     check(options_.piece_bytes > 0, "registration pieces of no bytes");
+    check(options_.piece_bytes < kRegistrationBytesLimit, "registration pieces that the device refuses");
   }
 
   // Taken before the owner is asked for its segments: tells which of two answers is the newer one.
@@ -48,29 +54,49 @@ class SegmentRegistry {
 
   // Makes `live`, the answer to `look`, the segments that copies may use: retires the others, unregisters what nobody
   // uses any more, and registers what is new. Failures after which it went on are moved to `absorbed`. After an error
-  // the segment is not registered at all: its pieces were rolled back. StaleGeneration for other segments than those of
-  // a newer look, and nothing changed; and while a call is made for an older generation, which is retired.
-  Status ensure(std::uint64_t look, std::span<const Segment> live, std::vector<Error>& absorbed) {
-    if (book_.with([&](Book& book) { return book.settles(live); })) return {};
+  // nothing is registered that was not before: its pieces were rolled back. StaleGeneration for other segments than
+  // those of a newer look, and nothing changed; and while a call is made for an older generation, which is retired.
+  // Cancelled when `watch` said no. Gives the epoch of `live`.
+  Result<std::uint64_t> ensure(std::uint64_t look, std::span<const Segment> live, std::vector<Error>& absorbed,
+                               RegistrationWatch* watch = nullptr) {
+    std::uint64_t epoch = 0;
+    if (book_.with([&](Book& book) {
+          epoch = book.epoch;
+          return book.settles(live);
+        })) {
+      return epoch;
+    }
     const std::scoped_lock turn(turn_);
     Status retired = book_.with([&](Book& book) -> Status {
       if (!book.knows_exactly(live) && !book.is_newer(look, live)) {
         return make_error(Errc::stale_generation, "ensure", "another session has seen newer segments");
       }
       book.learn(live);
+      book.note_epoch(live);
+      epoch = book.epoch;
       book.retire_others(live);
       if (book.has_call_besides(live)) {
         return make_error(Errc::stale_generation, "ensure", "a call for an older generation has not returned yet");
       }
       return {};
     });
-    if (!retired) return retired;
+    if (!retired) return std::move(retired.error());
     unregister_retired(absorbed);
+    std::vector<Segment> fresh;
     for (const Segment& segment : live) {
-      if (book_.with([&](const Book& book) { return book.map.find(segment) != nullptr; })) continue;
-      if (Status registered = register_segment(segment, absorbed); !registered) return registered;
+      if (book_.with([&](const Book& book) { return book.map.find(segment) == nullptr; })) fresh.push_back(segment);
     }
-    return {};
+    if (watch != nullptr && !fresh.empty() && !watch->before_all(fresh)) return cancelled("ensure");
+    for (std::size_t i = 0; i < fresh.size(); ++i) {
+      Status registered = register_segment(fresh[i], absorbed, watch);
+      if (!registered) return undo(std::span(fresh).first(i), std::move(registered.error()));
+    }
+    return epoch;
+  }
+
+  // Grows whenever the segments are others than all before: what an owner of an earlier epoch stored is gone.
+  [[nodiscard]] std::uint64_t epoch() const {
+    return book_.with([](const Book& book) { return book.epoch; });
   }
 
   // Memory of our own, beside the segments: registered read-write under generation 0.
@@ -180,6 +206,8 @@ class SegmentRegistry {
     std::uint64_t looks = 0;
     std::uint64_t looks_when_learned = 0;  // how many had begun when the newest segments were told here
     std::uint64_t newest_generation = 0;   // theirs
+    std::vector<Segment> of_epoch;         // the segments last told, registered or not
+    std::uint64_t epoch = 0;
 
     [[nodiscard]] bool may_unregister(const RegisteredPiece& piece) const {
       return !piece.live && piece.ours && !uses.contains(piece.generation);
@@ -212,6 +240,14 @@ class SegmentRegistry {
     void learn(std::span<const Segment> live) {
       looks_when_learned = looks;
       newest_generation = generation_of(live);
+    }
+    void note_epoch(std::span<const Segment> live) {
+      const bool some_stay = std::any_of(live.begin(), live.end(), [&](const Segment& segment) {
+        return std::any_of(of_epoch.begin(), of_epoch.end(),
+                           [&](const Segment& known) { return same_registration(known, segment); });
+      });
+      if (!some_stay) ++epoch;
+      of_epoch.assign(live.begin(), live.end());
     }
     [[nodiscard]] static std::uint64_t generation_of(std::span<const Segment> live) {
       std::uint64_t newest = 0;
@@ -259,30 +295,53 @@ class SegmentRegistry {
     }
   }
 
-  Status register_segment(const Segment& segment, std::vector<Error>& absorbed) {
-    Status write = register_mapping({segment.write_ptr, segment.len}, segment.generation, false, absorbed);
+  static Error cancelled(std::string_view call) {
+    return make_error(Errc::cancelled, call, "the caller asked to stop; nothing of it is registered");
+  }
+
+  // Takes back the segments that this call registered before one that failed. A piece that somebody has come to use
+  // meanwhile stays until nobody does.
+  Error undo(std::span<const Segment> registered, Error error) {
+    if (registered.empty()) return error;
+    book_.with([&](Book& book) {
+      for (const Segment& segment : registered) book.map.retire(segment);
+    });
+    unregister_retired(error.suppressed);
+    return error;
+  }
+
+  Status register_segment(const Segment& segment, std::vector<Error>& absorbed, RegistrationWatch* watch) {
+    std::vector<RegisteredPiece> written;
+    Status write =
+        register_mapping({segment.write_ptr, segment.len}, segment.generation, false, absorbed, watch, written);
+    if (!write && write.error().is(Errc::cancelled)) return write;
     if (!write) {
       return make_error(Errc::registration_failed, "register_segment", segment.segment_label + ": write mapping",
                         std::move(write.error()));
     }
     bool read_registered = segment.read_ptr == segment.write_ptr;
     if (!read_registered) {
-      Status read = register_mapping({segment.read_ptr, segment.len}, segment.generation, true, absorbed);
+      std::vector<RegisteredPiece> read_pieces;
+      Status read =
+          register_mapping({segment.read_ptr, segment.len}, segment.generation, true, absorbed, watch, read_pieces);
+      if (!read && read.error().is(Errc::cancelled)) return roll_back(written, std::move(read.error()));
       read_registered = read.has_value();
       if (!read) {
         book_.with([](Book& book) { ++book.counts.translated_mappings; });
         absorbed.push_back(std::move(read.error()));
+        if (watch != nullptr) watch->done(segment.len - bytes_of(read_pieces));
       }
     }
     book_.with([&](Book& book) { book.map.add_segment({segment, read_registered}); });
     return {};
   }
 
+  // `done`: the pieces that it registered; after an error they were rolled back.
   Status register_mapping(const HostRange& range, std::uint64_t generation, bool may_be_read_only,
-                          std::vector<Error>& absorbed) {
+                          std::vector<Error>& absorbed, RegistrationWatch* watch, std::vector<RegisteredPiece>& done) {
     HostAccess access = HostAccess::read_write;
-    std::vector<RegisteredPiece> done;
     for (const HostRange& piece : cut_into_pieces(range, options_.piece_bytes)) {
+      if (watch != nullptr && !watch->before_piece()) return roll_back(done, cancelled("register_mapping"));
       if (book_.with([&](const Book& book) { return book.holds_older_mapping(piece); })) {
         return roll_back(done, make_error(Errc::registration_failed, "register_mapping",
                                           "an older mapping at this address cannot be let go yet"));
@@ -309,8 +368,15 @@ class SegmentRegistry {
         book.map.erase_retired(piece);
         book.map.add_piece(done.back());
       });
+      if (watch != nullptr) watch->done(piece.bytes);
     }
     return {};
+  }
+
+  static std::uint64_t bytes_of(std::span<const RegisteredPiece> pieces) {
+    std::uint64_t bytes = 0;
+    for (const RegisteredPiece& piece : pieces) bytes += piece.range.bytes;
+    return bytes;
   }
 
   // "Already registered" may mean a part only, or an older mapping at the same address.

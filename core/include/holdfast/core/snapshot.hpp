@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "holdfast/core/file_replace.hpp"
 #include "holdfast/core/file_system.hpp"
 #include "holdfast/core/trie.hpp"
 
@@ -63,31 +64,12 @@ struct Snapshot {
 // that is gone, nobody knows.
 void restore_snapshot(const Snapshot& snapshot, Nanos now_ns, Forest& forest);
 
-// The parts of the file operations that do not depend on the file system.
 [[nodiscard]] std::string temporary_path(const std::string& path);
-[[nodiscard]] std::string folder_of(const std::string& path);
-[[nodiscard]] Error snapshot_file_error(std::string_view call, const std::string& path, Error cause);
-[[nodiscard]] bool is_missing_file(const Error& error);
 
-// Replaces the file in one step: a temporary file beside it, synced, renamed, the folder synced. After a failure the
-// file is the old one or, when only the folder's sync failed, the new one.
+// Replaces the file in one step; see replace_file.
 template <FileSystem F>
 [[nodiscard]] Status write_snapshot(F& files, const std::string& path, const std::string& bytes) {
-  const std::string temporary = temporary_path(path);
-  Status written = files.write(temporary, bytes);
-  if (written) written = files.sync(temporary);
-  if (written) written = files.rename(temporary, path);
-  if (!written) {
-    Error error = snapshot_file_error("write_snapshot", path, std::move(written.error()));
-    if (Status removed = files.remove(temporary); !removed && !is_missing_file(removed.error())) {
-      error.suppressed.push_back(std::move(removed.error()));
-    }
-    return error;
-  }
-  if (Status synced = files.sync(folder_of(path)); !synced) {
-    return snapshot_file_error("write_snapshot", path, std::move(synced.error()));
-  }
-  return {};
+  return replace_file(files, {.call = "write_snapshot", .path = path, .temporary = temporary_path(path)}, bytes);
 }
 
 // A missing file is an empty snapshot.
@@ -96,7 +78,7 @@ template <FileSystem F>
   Result<std::string> bytes = files.read(path, limits.bytes_max);
   if (!bytes) {
     if (is_missing_file(bytes.error())) return Snapshot{};
-    return snapshot_file_error("read_snapshot", path, std::move(bytes.error()));
+    return file_failed("read_snapshot", path, std::move(bytes.error()));
   }
   Result<Snapshot> snapshot = decode_snapshot(*bytes, limits);
   if (!snapshot) snapshot.error().detail = path + ": " + snapshot.error().detail;

@@ -30,7 +30,7 @@ enum class Stage : std::uint8_t {
   read_end,    // handles are cancelled, views released
   probe,       // values are asked for without reading them: after an incomplete read, and before an adoption
   publish,     // what was stored becomes ready; what was restored is told to the engine
-  evict,       // a victim's values are removed
+  evict,       // a victim's values, or the latents that an idle world has left, are removed
   settle,      // quarantined plans are ended, and removals that are due are made
 };
 inline constexpr std::size_t kStageCount = 15;

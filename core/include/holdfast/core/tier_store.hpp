@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "holdfast/core/copy_stream.hpp"
@@ -28,7 +31,8 @@ enum class PutVerdict : std::uint8_t {
 
 struct PutReceipt {
   PutVerdict verdict = PutVerdict::stored;
-  Nanos committed_ns = 0;  // when the last commit had been submitted, or the values were seen readable
+  Nanos committed_ns = 0;   // when the last commit had been submitted, or the values were seen readable
+  std::uint64_t epoch = 0;  // of the store, in which that was
 };
 
 // Part of a value, to a place in a device tensor.
@@ -55,6 +59,13 @@ struct [[nodiscard]] ReadOutcome {
   ReadVerdict verdict = ReadVerdict::failed;
   bool targets_touched = false;  // a copy into the tensors may have been submitted: unless restored, undefined bytes
   Error error;                   // unless restored
+  std::uint64_t epoch = 0;       // of the store, when restored
+};
+
+// What a probe found.
+struct Presence {
+  bool present = false;     // every key is readable
+  std::uint64_t epoch = 0;  // of the store, in which it was asked
 };
 
 struct RemoveRequest {
@@ -81,8 +92,10 @@ concept PathTierStore = requires(S& store, Keys keys, std::span<const DeviceTens
   // be published, and what was stored is removed now or later.
   { store.put(keys, tensors, stream, absorbed, spent) } -> std::same_as<Result<PutReceipt>>;
   { store.restore(read, stream, absorbed, spent) } -> std::same_as<ReadOutcome>;
-  // True when every key is readable now.
-  { store.probe(keys, absorbed) } -> std::same_as<Result<bool>>;
+  { store.probe(keys, absorbed) } -> std::same_as<Result<Presence>>;
+  // Grows when the store hears that all it had is gone, as when its owner is a new one. What was last written or read
+  // in an earlier epoch is but a hint.
+  { store.epoch() } -> std::same_as<std::uint64_t>;
   { store.remove(removal, absorbed) } -> std::same_as<RemoveOutcome>;
   // Values that a reader found incomplete, or that a writer of an earlier incarnation may have left: removed later.
   // Makes no call that can wait.
@@ -92,11 +105,26 @@ concept PathTierStore = requires(S& store, Keys keys, std::span<const DeviceTens
 // A store of whole tensors in ordinary memory: its caller takes owned snapshots and gives them away.
 template <class S>
 concept TensorTierStore = requires(S& store, std::string_view key, std::vector<std::byte> bytes) {
+  // Replaces what is there. After a failure the old value, the new one or none may be.
   { store.put_tensor(key, std::move(bytes)) } -> std::same_as<Status>;
-  // KeyNotFound 4000 when there is none.
+  // KeyNotFound 4000 when there is none; a damaged file, see is_damaged_file, is as good as none.
   { store.get_tensor(key) } -> std::same_as<Result<std::vector<std::byte>>>;
-  { store.has_tensor(key) } -> std::same_as<bool>;
+  // True when a get would give it now, false when there is none. A failure says neither.
+  { store.has_tensor(key) } -> std::same_as<Result<bool>>;
+  // Removing what is not there is a success.
   { store.remove_tensor(key) } -> std::same_as<Status>;
+};
+
+struct FailedPut {
+  std::string key;
+  Error error;
+};
+
+// One whose put may only have been queued when it succeeded. Publish nothing before a flush has returned without it.
+template <class S>
+concept QueuedTensorStore = TensorTierStore<S> && requires(S& store) {
+  // Does what is queued. Tells of each put that failed since the last flush, once.
+  { store.flush() } -> std::same_as<std::vector<FailedPut>>;
 };
 
 }  // namespace holdfast

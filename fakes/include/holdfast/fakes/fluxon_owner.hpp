@@ -188,7 +188,8 @@ class FakeOwner final : public FluxonBackend, public TimedActor {
   [[nodiscard]] std::uint64_t holders() const;            // pins on values, whoever has them
   [[nodiscard]] std::uint64_t prepared_slots() const;     // those of undecided commits too
   [[nodiscard]] std::uint64_t stored_keys() const;
-  [[nodiscard]] std::uint64_t held_bytes() const;  // slot bytes that are not free
+  [[nodiscard]] std::uint64_t stored_bytes() const;  // slot bytes of these
+  [[nodiscard]] std::uint64_t held_bytes() const;    // slot bytes that are not free
   // In the order they were stored; `visit(std::string_view, const KeyView&)`.
   template <std::invocable<std::string_view, const KeyView&> Visit>
   void for_each_stored_key(Visit&& visit) const {

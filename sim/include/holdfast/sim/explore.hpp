@@ -29,7 +29,7 @@ struct ExploreOptions {
   std::uint32_t depth = 3;            // pct
   std::uint64_t seed = 1;             // random, pct
   std::uint64_t runs_max = 0;         // 0 = no bound; random and pct have 1,000 then
-  Nanos time_budget_ns = 0;           // real time; 0 = none
+  Nanos time_budget_ns = 0;           // real time, after which no more are begun; 0 = none
   Nanos hang_limit_ns = kMinute;      // of one run
   std::vector<Invariant> disabled;
 };
@@ -44,6 +44,7 @@ struct Exploration {
   bool diverged = false;            // the same choices led to other decisions: the harness failed
   // The trace with the switches of the schedule that broke a promise, crashed or hung.
   std::optional<Trace> failing;
+  bool cut = false;  // it lacks the last switches: there were more than are kept
 };
 
 using ExploreProgress = std::function<void(std::uint64_t interleavings)>;

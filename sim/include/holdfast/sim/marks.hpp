@@ -59,6 +59,9 @@ namespace holdfast::sim {
   X(evict_refused_referenced, "evict refused: referenced", false)                                \
   X(eviction_failed_retried, "eviction's removal failed, blob not served, tried again", false)   \
   X(store_evicted_ready, "store evicted under a ready flag", false)                              \
+  X(hint_confirmed, "a hint asked for by itself: there", false)                                  \
+  X(hint_gone, "a hint asked for before a put: gone", false)                                     \
+  X(probed_gone, "the periodic probe found a value gone", false)                                 \
   X(store_evicted_between, "store evicted between start and transfer", false)                    \
   X(restart_during_put, "owner restarted during put", false)                                     \
   X(restart_before_wait, "owner restarted between commit and wait", false)                       \
@@ -68,6 +71,7 @@ namespace holdfast::sim {
   X(registered_read_only, "segment registered read-only", false)                                 \
   X(second_mapping_refused, "second mapping refused, addresses translated", false)               \
   X(registration_rolled_back, "registration failed at a later piece, rolled back", false)        \
+  X(warm_up_cancelled, "warm-up cancelled between two pieces, rolled back", false)               \
   X(restart_resumed_warm, "snapshot, death, restart, resumed warm", false)                       \
   X(restart_resumed_cold, "snapshot, death, restart, resumed cold", false)                       \
   X(torn_snapshot_refused, "torn snapshot refused", false)                                       \

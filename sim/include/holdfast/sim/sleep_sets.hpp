@@ -11,7 +11,8 @@ namespace holdfast::sim {
 // Godefroid's sleep sets, without a bound. What a fiber is about to do touches the mutex, for a lock, or the runtime,
 // one for all, for a call; a beginning touches nothing. What touches the same is dependent. Two mutexes may be taken
 // for one, which only means less is left out. Sound where fibers share nothing but what their mutexes guard and what
-// their calls reach. For small programs.
+// their calls reach; the clock is read between points, so that what only hangs on the time that another's calls took
+// may be left out. For small programs.
 class SleepSets final : public Strategy {
  public:
   [[nodiscard]] bool next_run() override;

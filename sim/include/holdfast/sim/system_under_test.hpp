@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,6 +65,20 @@ struct EvictOutcome {
   std::vector<Error> absorbed;
 };
 
+// How far a warm-up is. No number goes back, and none is above its total; totals are 0 until they are known.
+struct WarmUpReached {
+  std::uint64_t touched_bytes = 0;
+  std::uint64_t touch_total_bytes = 0;
+  std::uint64_t registered_bytes = 0;
+  std::uint64_t register_total_bytes = 0;
+};
+// False: stop. It is not asked again.
+using WarmUpGoOn = std::function<bool(const WarmUpReached&)>;
+struct WarmUpOutcome {
+  WarmUpReached reached;
+  std::vector<Error> absorbed;
+};
+
 // Every failure of a runtime call is told once: in the error of the operation, in `absorbed`, or in
 // PumpOutcome::errors. What ends in a queue (unsettled, quarantined) is told when it enters.
 struct PumpOutcome {
@@ -76,6 +91,7 @@ struct Inspection {
   std::uint64_t ready_blobs = 0;
   std::uint64_t ready_latents = 0;
   std::uint64_t accounted_bytes = 0;  // slot bytes that the store believes to hold, unsettled included
+  std::uint64_t in_doubt_bytes = 0;   // of these: unsettled, quarantined, or withdrawn and not removed yet
   std::uint64_t unsettled = 0;        // keys
   std::uint64_t quarantined = 0;      // plans and views
   std::uint64_t references = 0;       // on nodes
@@ -86,11 +102,14 @@ struct Inspection {
 };
 
 struct SystemOptions {
-  std::uint64_t capacity_bytes = 0;  // 0 = none
-  std::uint64_t grant_bytes = 0;     // registration pieces end on these
-  std::uint64_t hash_seed = 0;       // must not show
+  std::uint64_t capacity_bytes = 0;    // the upper mark; 0 = none
+  std::uint64_t lower_mark_bytes = 0;  // 0 = the upper one
+  Eviction eviction = Eviction::lru;
+  std::uint64_t grant_bytes = 0;  // registration pieces end on these
+  std::uint64_t hash_seed = 0;    // must not show
   bool in_memory_store = false;
   std::uint32_t batches_in_flight = 0;  // 0: synchronous; else overlapped, however short the batches
+  std::uint32_t pump_probes = 0;        // nodes that each pump probes
   // Host memory of the harness's, for a store that takes owned snapshots; used while the system lives.
   std::uintptr_t staging_base = 0;
   std::uint64_t staging_bytes = 0;
@@ -115,9 +134,12 @@ class SystemUnderTest {
   virtual void unhold(std::uint32_t hold_id) = 0;
   virtual Result<EvictOutcome> evict(SessionId session, std::uint32_t depth) = 0;
   virtual Result<EvictOutcome> make_room(std::uint64_t bytes) = 0;
-  // Gives the failures after which it went on.
-  virtual Result<std::vector<Error>> warm_up() = 0;
+  // Makes the segments ready, so that no put registers any. A failure, as well as a stop, leaves nothing registered
+  // that was not before, but what cannot be unregistered.
+  virtual Result<WarmUpOutcome> warm_up(const WarmUpGoOn& go_on) = 0;
   virtual PumpOutcome pump() = 0;
+  // Asks the store for all that is claimed, and withdraws what is gone.
+  virtual PumpOutcome probe() = 0;
   virtual Status snapshot() = 0;
   // The device context was torn down: no copy is in flight any more, whatever the waits said.
   virtual void device_torn_down() = 0;

@@ -37,7 +37,7 @@ enum class StepKind : std::uint8_t {
   unhold,         // let the references of the hold step `of` go
   evict,          // the blob of the node at `depth` on the path of the session `of`
   make_room,      // evict least recently used blobs until `amount` bytes are free of the capacity
-  warm_up,        // register the segments now
+  warm_up,        // make the segments ready now; cancelled when it asks for the `amount`th time, unless that is 0
   pump,           // periodic work
   snapshot,       // to the one snapshot file
   restart,        // the client dies and starts again from the last snapshot
@@ -55,7 +55,7 @@ struct Step {
   StepKind kind = StepKind::pump;
   std::uint32_t of = 0;      // the id of the open (or hold) step it belongs to
   std::uint32_t depth = 0;   // evict, store_evict
-  std::uint64_t amount = 0;  // make_room: bytes; pass_time: ns; store_evict: 0 = blob, 1 = latent
+  std::uint64_t amount = 0;  // make_room: bytes; pass_time: ns; store_evict: 0 = blob, 1 = latent; warm_up: see there
   bool join = false;         // where steps run side by side: all earlier ones end before it begins
   // open only:
   std::uint32_t world = 0;
@@ -120,16 +120,24 @@ struct StepSwitch {
 [[nodiscard]] int slot_of(const FaultPoint& fault);
 [[nodiscard]] int slot_of(const Choice& choice);
 
+// Which blob goes first when room is made.
+enum class Eviction : std::uint8_t { lru, frequency };
+inline constexpr std::size_t kEvictionCount = 2;
+std::string_view name_of(Eviction eviction);
+
 struct Trace {
   std::string name;        // "seed 17 of default", "abcd"
   std::uint64_t seed = 0;  // what it was generated from; 0 when by hand
   std::uint64_t segment_bytes = 1 << 20;
   std::uint64_t grant_bytes = 1 << 18;
-  std::uint64_t capacity_bytes = 0;  // of the manager; 0 = none
-  bool in_memory_store = false;      // the generic tier store instead of the Plan store
+  std::uint64_t capacity_bytes = 0;    // of the manager, its upper mark; 0 = none
+  std::uint64_t lower_mark_bytes = 0;  // a put that needs room makes it down to here; 0 = the upper mark
+  Eviction eviction = Eviction::lru;
+  bool in_memory_store = false;  // the generic tier store instead of the Plan store
   // Of the Plan store: 0 = synchronous; else copies overlap, with so many batches of one operation in flight at most.
   std::uint32_t batches_in_flight = 0;
-  bool copy_stream = false;  // the engines give copies a stream of their own, ordered with theirs by events
+  std::uint32_t pump_probes = 0;  // nodes of which each pump asks the store whether it has their values
+  bool copy_stream = false;       // the engines give copies a stream of their own, ordered with theirs by events
   std::vector<Geometry> geometries;
   std::vector<Step> steps;  // unique ids, in order of execution
   std::vector<FaultPoint> faults;
@@ -146,11 +154,17 @@ struct TraceLimits {
   std::uint32_t depth_max = 16;
   std::uint32_t steps_max = 1'000'000;
   std::uint32_t faults_max = 1'000'000;
-  std::uint32_t sessions_max = 100'000;
+  std::uint32_t sessions_max = 30'000;
   std::uint32_t actions_max = 4096;  // per session
   std::uint64_t segment_bytes_max = 16ULL << 30;
   std::uint64_t ring_bytes_max = 1ULL << 30;  // per session, all layers
   std::uint32_t batches_in_flight_max = 64;
+  // Where steps run side by side: of the trace, of one round, and threads of control (see lane_of). Each step of a
+  // round has a stack, each lane a clock of all lanes.
+  std::uint32_t side_by_side_steps_max = 20'000;
+  std::uint32_t round_steps_max = 256;
+  std::uint32_t lanes_max = 4096;
+  std::uint32_t pump_probes_max = 1024;
 };
 
 // Both cannot happen at one call. Events (late, gone, evict, time, death) may come on top of a fate.
@@ -161,5 +175,7 @@ std::string write_trace(const Trace& trace);
 Result<Trace> read_trace(std::string_view text, std::string_view file, const TraceLimits& limits = {});
 // What read_trace checks beyond syntax: unique ids, known references, sane geometry, legal faults, bounds.
 Status validate_trace(const Trace& trace, const TraceLimits& limits = {});
+// Whether a valid trace's steps can also run side by side. Those of a trace with switches can.
+Status validate_side_by_side(const Trace& trace, const TraceLimits& limits = {});
 
 }  // namespace holdfast::sim

@@ -33,7 +33,9 @@ class TraceBuilder {
   Id unhold(Id hold) { return add(StepKind::unhold, hold); }
   Id evict(Id session, std::uint32_t depth) { return add(StepKind::evict, session, depth); }
   Id make_room(std::uint64_t bytes) { return add(StepKind::make_room, 0, 0, bytes); }
-  Id warm_up() { return add(StepKind::warm_up); }
+  // Cancelled when it asks for the `cancelled_at`th time whether to go on: once before all, then before each part that
+  // is touched, after the last one, and before each piece of both mappings. 0: goes on to its end.
+  Id warm_up(std::uint64_t cancelled_at = 0) { return add(StepKind::warm_up, 0, 0, cancelled_at); }
   Id pump() { return add(StepKind::pump); }
   Id snapshot() { return add(StepKind::snapshot); }
   Id restart() { return add(StepKind::restart); }

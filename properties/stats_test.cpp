@@ -214,6 +214,33 @@ TEST_F(ManagerStatsTest, EachVictimThatMakesRoomIsAnEvictionAndARefusedPutIsTold
   EXPECT_THAT(stages_in(tiny.stats()), IsEmpty());
 }
 
+TEST_F(ManagerStatsTest, WhatIsAskedForByTheWayIsAProbeEach) {
+  write({"0"});
+  begin();
+  std::vector<Error> errors;
+  manager.probe_all(errors);
+  EXPECT_THAT(stages_in(took()), ElementsAre("probe 2")) << "the latent and the blob";
+  ON_CALL(fluxon, get_start(_, false, _)).WillByDefault(Return(network("get_start")));
+  manager.probe_all(errors);
+  EXPECT_THAT(stages_in(took()), ElementsAre("probe 4, 2 failed"));
+  EXPECT_THAT(counts_in(took()), IsEmpty());
+}
+
+TEST_F(ManagerStatsTest, WhatAnIdleWorldHasLeftIsAnEvictionOfNoBlob) {
+  TestManager tight{runtime, store, {.capacity_bytes = 5 * 4096, .victim_age_min_ns = 0}};
+  TestEngine engine(device, stream, spec);
+  auto session = *TestBinding::open(tight, engine, {spec, 4, 3});
+  engine.generate("|0");
+  ASSERT_TRUE(session->on_chunk_finalized("0", absorbed).has_value());
+  settle();
+  ASSERT_TRUE(tight.evict_blob(*tight.find(node_key(spec.root, "0")), absorbed)->evicted);
+  session.reset();
+  ASSERT_TRUE(tight.make_room(5 * 4096, absorbed).has_value());
+  EXPECT_EQ(tight.stats().at(Stage::evict), (StageStats{2, 0, 0}));
+  EXPECT_EQ(tight.stats().evicted_blobs, 1U);
+  EXPECT_EQ(tight.stats().accounted_bytes, 0U);
+}
+
 TEST_F(ManagerStatsTest, TimeBelongsToTheStageItPassedIn) {
   // One second in the first call, two in the second, and so on, each a power of two.
   const auto takes = [this](Nanos seconds) { return [this, seconds] { clock.advance_by(seconds * kSecond); }; };

@@ -67,8 +67,13 @@ TEST(CapacityChecks, HoldOfTheStoreAsItIs) {
   EXPECT_GT(result.checked[static_cast<std::size_t>(Invariant::capacity_bound)], 4U);
 }
 
+// At the first plan of the put that goes over, when all that is claimed fits still.
 TEST(CapacityChecks, SeeAPutThatStartsOverTheLimit) {
-  EXPECT_TRUE(breaks(run("make_room", {.capacity_times = 4}), "a put over the limit"));
+  const RunResult result = run("make_room", {.capacity_times = 4});
+  EXPECT_TRUE(breaks(result, "a put over the limit"));
+  EXPECT_EQ(result.violations.front().call, name_of(Call::local_fast_put_start));
+  EXPECT_EQ(result.violations.front().message,
+            "a put of 8192 bytes starts, and with it 40960 bytes are accounted: more than the capacity of 32768");
 }
 
 TEST(CapacityChecks, SeeWhatIsAccountedAndNotThere) {

@@ -454,14 +454,18 @@ class Manager final : public PathReferences {
     return {};
   }
 
-  // The lengths of a node's values, in key order. Without its layout (restored, and no session yet): as if all equal.
+  // The lengths of a node's values, in key order. Without its layout (restored, and no session yet; or another one was
+  // given with its root): as if all equal, but of no fewer slots than it takes.
   std::vector<std::uint64_t> lengths_of(const Node& node) const {
     const std::size_t values = std::size_t{2} * node.blob().n_layers;
     if (const auto layout = layouts_.find(node.world().root_key()); layout != layouts_.end()) {
       std::vector<std::uint64_t> lengths = value_lengths(layout->second);
       if (layout->second.blob_bytes() == node.blob().nbytes && lengths.size() == values) return lengths;
     }
-    return std::vector<std::uint64_t>(values, node.blob().nbytes / std::max<std::size_t>(values, 1));
+    std::vector<std::uint64_t> lengths(values, node.blob().nbytes / std::max<std::size_t>(values, 1));
+    const std::uint64_t slots = slot_bytes_of(lengths);
+    if (slots < node.blob().slot_bytes && !lengths.empty()) lengths.back() += node.blob().slot_bytes - slots;
+    return lengths;
   }
 
   static std::uint64_t held_by(const Node& node) {

@@ -183,8 +183,8 @@ TEST(Prometheus, TheTextReadBackSaysWhatTheCountersWere) {
   EXPECT_EQ(read.value("holdfast_hit_chunks_total"), digits(stats.hit_chunks));
   EXPECT_EQ(read.value("holdfast_evicted_blobs_total"), digits(stats.evicted_blobs));
   EXPECT_EQ(read.value("holdfast_evicted_bytes_total"), digits(stats.evicted_bytes));
-  EXPECT_EQ(read.value("holdfast_withdrawn_total", {{"outcome", "blob"}}), digits(stats.withdrawn_blobs));
-  EXPECT_EQ(read.value("holdfast_withdrawn_total", {{"outcome", "latent"}}), digits(stats.withdrawn_latents));
+  EXPECT_EQ(read.value("holdfast_withdrawn_blobs_total"), digits(stats.withdrawn_blobs));
+  EXPECT_EQ(read.value("holdfast_withdrawn_latents_total"), digits(stats.withdrawn_latents));
   EXPECT_EQ(read.value("holdfast_settled_keys_total"), digits(stats.settled_keys));
   EXPECT_EQ(read.value("holdfast_unsettled_keys"), digits(stats.unsettled_keys.now));
   EXPECT_EQ(read.value("holdfast_unsettled_keys_peak"), digits(stats.unsettled_keys.peak));
@@ -231,7 +231,7 @@ TEST(Prometheus, ALabelThatCannotBeOneIsRefusedByName) {
   for (const std::string name : {"", "9x", "a-b", "a b", "\xC3\xA4", "__name__"}) {
     EXPECT_THAT(refusal({{"fine", ""}, {name, ""}}), HasSubstr("label 2, '" + name + "', is no name")) << name;
   }
-  for (const std::string name : {"stage", "direction", "outcome"}) {
+  for (const std::string name : {"stage", "direction", "outcome", "quantile"}) {
     EXPECT_THAT(refusal({{name, ""}}), HasSubstr("of the metrics' own")) << name;
   }
   EXPECT_THAT(refusal({{"x", "1"}, {"x", "2"}}), HasSubstr("twice"));

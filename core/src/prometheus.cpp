@@ -12,7 +12,8 @@ namespace holdfast {
 namespace {
 
 constexpr std::string_view kPrefix = "holdfast_";
-constexpr std::array<std::string_view, 3> kOwnLabels{"stage", "direction", "outcome"};
+// A summary's reader takes "quantile" for its own, wherever it stands.
+constexpr std::array<std::string_view, 4> kOwnLabels{"stage", "direction", "outcome", "quantile"};
 
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -137,9 +138,11 @@ void write_counters(const Stats& stats, Writer& writer) {
 void write_lengths(const Stats& stats, Writer& writer) {
   writer.single("unsettled_keys", "gauge", "Keys whose presence in the store is not decided.",
                 stats.unsettled_keys.now);
-  writer.single("unsettled_keys_peak", "gauge", "The most of them so far.", stats.unsettled_keys.peak);
+  writer.single("unsettled_keys_peak", "gauge", "The highest value of holdfast_unsettled_keys so far.",
+                stats.unsettled_keys.peak);
   writer.single("quarantined_plans", "gauge", "Plans that a copy may still be using.", stats.quarantined_plans.now);
-  writer.single("quarantined_plans_peak", "gauge", "The most of them so far.", stats.quarantined_plans.peak);
+  writer.single("quarantined_plans_peak", "gauge", "The highest value of holdfast_quarantined_plans so far.",
+                stats.quarantined_plans.peak);
   writer.single("accounted_bytes", "gauge", "Slot bytes that count against the capacity.", stats.accounted_bytes);
 }
 

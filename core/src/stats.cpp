@@ -13,8 +13,6 @@ constexpr std::string_view kPuts = "puts";
 constexpr std::string_view kPutsHelp = "Puts by what became of them.";
 constexpr std::string_view kReads = "reads";
 constexpr std::string_view kReadsHelp = "Reads by what became of them.";
-constexpr std::string_view kWithdrawn = "withdrawn";
-constexpr std::string_view kWithdrawnHelp = "Blobs and latents that were found absent from the store.";
 
 constexpr std::array kCounters{
     Counter{"puts_stored", &Stats::puts_stored, kPuts, "stored", kPutsHelp},
@@ -28,8 +26,12 @@ constexpr std::array kCounters{
     Counter{"hit_chunks", &Stats::hit_chunks, "hit_chunks", {}, "Chunks that sessions resumed behind."},
     Counter{"evicted_blobs", &Stats::evicted_blobs, "evicted_blobs", {}, "Blobs whose values were removed."},
     Counter{"evicted_bytes", &Stats::evicted_bytes, "evicted_bytes", {}, "Slot bytes of evicted blobs."},
-    Counter{"withdrawn_blobs", &Stats::withdrawn_blobs, kWithdrawn, "blob", kWithdrawnHelp},
-    Counter{"withdrawn_latents", &Stats::withdrawn_latents, kWithdrawn, "latent", kWithdrawnHelp},
+    Counter{"withdrawn_blobs", &Stats::withdrawn_blobs, "withdrawn_blobs", {}, "Blobs found absent from the store."},
+    Counter{"withdrawn_latents",
+            &Stats::withdrawn_latents,
+            "withdrawn_latents",
+            {},
+            "Latents found absent from the store."},
     Counter{"settled_keys", &Stats::settled_keys, "settled_keys", {}, "Keys whose outcome was open and was decided."},
 };
 

@@ -16,7 +16,7 @@ struct MetricLabel {
 };
 
 // Metrics and samples in a fixed order, none left out for being 0. InvalidArgument names a label that cannot be one, is
-// there twice, or is a metric's own (stage, direction, outcome).
+// there twice, or is a metric's own (stage, direction, outcome, quantile).
 [[nodiscard]] Result<std::string> prometheus_text(const Stats& stats, std::span<const MetricLabel> labels = {});
 
 }  // namespace holdfast

@@ -97,6 +97,7 @@ TEST(TransferMeter, AnOperationLastsFromItsFirstSubmissionToItsLastLanding) {
   EXPECT_EQ(meter.total(), TransferStats{});
   meter.arrived(100, 20, 50);
   meter.arrived(200, 10, 30);
+  meter.arrived(0, 1, 99);
   EXPECT_EQ(meter.total(), (TransferStats{1, 300, 40}));
 }
 
@@ -108,6 +109,14 @@ class ManagerStatsTest : public SessionTest {
     Session session = open(spec);
     generate_all(session, actions);
     settle();
+  }
+  // The latent of "new" is stored, but its commit answers nothing that one could believe.
+  void leave_in_doubt() {
+    fakes::CommitChoice choice;
+    choice.keys.push_back({fakes::KeyChoice::Fate::stored, -608, 0});
+    owner.choose_next_commit(choice);
+    Session session = open(spec);
+    ASSERT_FALSE(generate(session, "new").has_value());
   }
   // What was done since `begin`, or in all.
   Stats took() {
@@ -241,6 +250,20 @@ TEST_F(ManagerStatsTest, WhatAnIdleWorldHasLeftIsAnEvictionOfNoBlob) {
   EXPECT_EQ(tight.stats().accounted_bytes, 0U);
 }
 
+TEST_F(ManagerStatsTest, ALatentThatAnIdleWorldCannotRemoveIsAFailedEviction) {
+  TestManager tight{runtime, store, {.capacity_bytes = 5 * 4096, .victim_age_min_ns = 0}};
+  TestEngine engine(device, stream, spec);
+  auto session = *TestBinding::open(tight, engine, {spec, 4, 3});
+  engine.generate("|0");
+  ASSERT_TRUE(session->on_chunk_finalized("0", absorbed).has_value());
+  settle();
+  ASSERT_TRUE(tight.evict_blob(*tight.find(node_key(spec.root, "0")), absorbed)->evicted);
+  session.reset();
+  EXPECT_CALL(fluxon, remove).WillRepeatedly(Return(network("remove")));
+  EXPECT_FALSE(tight.make_room(5 * 4096, absorbed).has_value());
+  EXPECT_EQ(tight.stats().at(Stage::evict), (StageStats{2, 1, 0}));
+}
+
 TEST_F(ManagerStatsTest, TimeBelongsToTheStageItPassedIn) {
   // One second in the first call, two in the second, and so on, each a power of two.
   const auto takes = [this](Nanos seconds) { return [this, seconds] { clock.advance_by(seconds * kSecond); }; };
@@ -265,11 +288,12 @@ TEST_F(ManagerStatsTest, TimeBelongsToTheStageItPassedIn) {
     takes(16)();
     return owner.local_fast_put_commit(plan);
   });
+  owner.choose_next_commit({.keys = {}, .answer_after_ns = kSecond / 2, .route_after_ns = {}});
   Session cold = open(bare);
   ASSERT_TRUE(generate(cold, "0").has_value());
   const Stats put = took();
   EXPECT_THAT(stages_in(put), ElementsAre("segments 1, 1 s", "put_start 1, 2 s", "put_copy 1, 4 s", "put_wait 1, 8 s",
-                                          "put_commit 1, 16 s", "publish 1"));
+                                          "put_commit 1, 16.5 s", "publish 1"));
   EXPECT_EQ(put.to_host, (TransferStats{1, 4 * 96, 12 * kSecond}));
 
   begin();
@@ -291,6 +315,30 @@ TEST_F(ManagerStatsTest, TimeBelongsToTheStageItPassedIn) {
   EXPECT_THAT(stages_in(read), ElementsAre("lookup 1", "segments 1, 1 s", "read_start 1, 96 s", "read_copy 1, 4 s",
                                            "read_wait 1, 8 s", "read_end 1, 128 s", "publish 1"));
   EXPECT_EQ(read.to_device, (TransferStats{1, 4 * 96, 12 * kSecond}));
+}
+
+TEST_F(ManagerStatsTest, TimeBehindAPutAndAReadIsToldToo) {
+  write({"0"});
+  ON_CALL(fluxon, remove).WillByDefault([&](std::string_view key) {
+    clock.advance_by(kSecond);
+    return owner.remove(key);
+  });
+  ON_CALL(fluxon, get_start(_, false, _))
+      .WillByDefault([&](Keys keys, bool best, std::span<const std::uint32_t> groups) {
+        clock.advance_by(16 * kSecond);
+        return owner.get_start(keys, best, groups);
+      });
+  begin();
+  std::vector<Error> errors;
+  manager.probe_all(errors);
+  ASSERT_TRUE(manager.evict_blob(*node(spec, {"0"}), absorbed)->evicted);
+  EXPECT_THAT(stages_in(took()), ElementsAre("probe 2, 32 s", "evict 1, 4 s"));
+
+  leave_in_doubt();
+  clock.advance_by(kSettleBound);
+  begin();
+  EXPECT_EQ(manager.pump(errors), 1U);
+  EXPECT_THAT(stages_in(took()), ElementsAre("settle 1, 1 s"));
 }
 
 // ---- Failures: once in the stage where they happen, and nothing of what would have come later.
@@ -331,11 +379,7 @@ TEST_F(ManagerStatsTest, APutWhoseWaitFailsFailsThereAndIsUndone) {
 }
 
 TEST_F(ManagerStatsTest, APutWhoseCodesAreBadFailsAtItsCommitAndItsKeysAreInDoubt) {
-  fakes::CommitChoice choice;
-  choice.keys.push_back({fakes::KeyChoice::Fate::stored, -608, 0});
-  owner.choose_next_commit(choice);
-  Session session = open(spec);
-  ASSERT_FALSE(generate(session, "0").has_value());
+  leave_in_doubt();
   EXPECT_THAT(stages_in(took()), ElementsAre("segments 1", "put_start 1", "put_copy 1", "put_wait 1",
                                              "put_commit 1, 1 failed", "put_undo 1"));
   EXPECT_EQ(took().to_host, (TransferStats{1, 64, 0})) << "the copies themselves arrived";
@@ -471,11 +515,7 @@ TEST_F(ManagerStatsTest, AnEvictionThatIsRefusedOrFailsIsTold) {
 }
 
 TEST_F(ManagerStatsTest, APumpWhoseRemovalFailsIsTold) {
-  fakes::CommitChoice choice;
-  choice.keys.push_back({fakes::KeyChoice::Fate::stored, -608, 0});
-  owner.choose_next_commit(choice);
-  Session session = open(spec);
-  ASSERT_FALSE(generate(session, "0").has_value());
+  leave_in_doubt();
   clock.advance_by(kSettleBound);
   begin();
   EXPECT_CALL(fluxon, remove).WillOnce(Return(network("remove")));
@@ -492,6 +532,25 @@ TEST_F(ManagerStatsTest, WhatSomebodyElseHasWrittenIsNotOurs) {
   ASSERT_TRUE(generate(session, "0").has_value());
   EXPECT_THAT(counts_in(took()), ElementsAre("puts_elsewhere 2"));
   EXPECT_EQ(took().at(Stage::publish), StageStats{});
+}
+
+TEST_F(ManagerStatsTest, WhatIsInTheStoreAlreadyIsAdopted) {
+  leave_in_doubt();
+  clock.advance_by(kSettleBound);
+  begin();
+  Session session = open(spec);
+  ASSERT_TRUE(generate(session, "new").has_value());
+  EXPECT_THAT(counts_in(took()), ElementsAre("puts_stored 1", "puts_adopted 1"));
+  EXPECT_EQ(took().at(Stage::publish).operations, 2U);
+}
+
+TEST_F(ManagerStatsTest, ALatentThatIsGoneIsWithdrawn) {
+  write({"0"});
+  begin();
+  ASSERT_TRUE(owner.remove(latent_locator(node(spec, {"0"})->key())).has_value());
+  Session session = open(spec);
+  ASSERT_EQ(resume(session, {"0"})->matched_chunks, 0U);
+  EXPECT_THAT(counts_in(took()), ElementsAre("reads_incomplete 1", "withdrawn_latents 1"));
 }
 
 // ---- A put that needs two tries, an adoption, and many batches are one put each.
@@ -523,6 +582,59 @@ TEST_F(StoreStatsTest, APutThatRemovesALeftoverAndTriesAgainIsOnePut) {
   ASSERT_EQ(put(store, {"a", "b"}, values)->verdict, PutVerdict::stored);
   EXPECT_THAT(stages_in(spent), ElementsAre("segments 1", "put_start 1, 1 failed", "put_copy 1", "put_wait 1",
                                             "put_commit 1", "probe 1", "settle 1"));
+}
+
+TEST_F(StoreStatsTest, ALeftoverThatStaysIsToldWhereItWasToGo) {
+  TestStore store(runtime, plan_options());
+  leave_in_doubt({fakes::KeyChoice::Fate::stored, fakes::KeyChoice::Fate::not_stored});
+  const std::vector<DeviceTensor> values{tensor(512), tensor(512)};
+  ASSERT_FALSE(put(store, {"a", "b"}, values).has_value());
+  clock.advance_by(kSettleBound);
+  EXPECT_CALL(fluxon, remove).WillRepeatedly(Return(fluxon_error(FluxonErrc::network, "remove")));
+  ASSERT_FALSE(put(store, {"a", "b"}, values).has_value());
+  EXPECT_THAT(stages_in(spent),
+              ElementsAre("segments 1", "put_start 1, 1 failed", "put_copy 1", "probe 1", "settle 1, 1 failed"));
+}
+
+TEST_F(StoreStatsTest, WhatCannotBeTakenBackIsAFailedUndo) {
+  TestStore store(runtime, plan_options());
+  fakes::CommitChoice choice;
+  choice.keys = {{fakes::KeyChoice::Fate::stored, 0, 0}, {fakes::KeyChoice::Fate::not_stored, -103, 0}};
+  owner.choose_next_commit(choice);
+  EXPECT_CALL(fluxon, remove).WillOnce(Return(fluxon_error(FluxonErrc::network, "remove")));
+  ASSERT_FALSE(put(store, {"a", "b"}, {tensor(512), tensor(512)}).has_value());
+  EXPECT_EQ(spent.at(Stage::put_commit), (StageStats{1, 1, 0}));
+  EXPECT_EQ(spent.at(Stage::put_undo), (StageStats{1, 1, 0}));
+}
+
+TEST_F(StoreStatsTest, CopiesThatAreRefusedAsTheyAreFailThere) {
+  TestStore store(runtime, plan_options());
+  // Two plans at one place.
+  std::uint64_t first = 0;
+  ON_CALL(fluxon, local_fast_put_start).WillByDefault([&](Keys keys, std::uint64_t bytes, const PutOptions& how) {
+    Result<PlanPtr> plan = owner.local_fast_put_start(keys, bytes, how);
+    auto* words = reinterpret_cast<std::uint64_t*>(plan->address);
+    if (first == 0) first = words[2];
+    words[2] = first;
+    return plan;
+  });
+  ASSERT_FALSE(put(store, {"a", "b"}, {tensor(512), tensor(1024)}).has_value());
+  EXPECT_EQ(spent.at(Stage::put_start), (StageStats{1, 0, 0}));
+  EXPECT_EQ(spent.at(Stage::put_copy), (StageStats{1, 1, 0}));
+
+  testing::Mock::VerifyAndClear(&fluxon);
+  fluxon.delegate_to(owner);
+  const std::vector<std::string_view> keys{"c"};
+  const std::vector<DeviceTensor> values{tensor(512)};
+  ASSERT_TRUE(put(store, keys, values).has_value());
+  const std::vector<std::uint64_t> lengths(1, 512);
+  const std::vector<std::uint32_t> groups(1, 1);
+  const std::vector<ReadCopy> copies{{0, 0, 0, 0, 512}, {0, 0, 0, 0, 512}};
+  spent = {};
+  ASSERT_EQ(store.restore({keys, lengths, groups, values, copies}, stream, absorbed, &spent).verdict,
+            ReadVerdict::failed);
+  EXPECT_EQ(spent.at(Stage::read_start), (StageStats{1, 0, 0}));
+  EXPECT_EQ(spent.at(Stage::read_copy), (StageStats{1, 1, 0}));
 }
 
 TEST_F(StoreStatsTest, AnAdoptionIsAProbe) {

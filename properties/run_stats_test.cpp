@@ -70,6 +70,21 @@ TEST(RunStats, AreThoseOfAllIncarnations) {
   EXPECT_EQ(after.hit_chunks, before.hit_chunks);
 }
 
+// Says more of itself than it did.
+class Boaster final : public ForwardingSystem {
+ public:
+  Boaster(std::unique_ptr<SystemUnderTest> inner, const Stats& boast)
+      : ForwardingSystem(std::move(inner)), boast_(boast) {}
+  [[nodiscard]] Inspection inspect() const override {
+    Inspection inspection = ForwardingSystem::inspect();
+    inspection.stats += boast_;
+    return inspection;
+  }
+
+ private:
+  Stats boast_;
+};
+
 TEST(RunStats, OfACampaignAreTheSumOfItsRuns) {
   CampaignOptions options;
   options.seeds = {1, 40};
@@ -79,12 +94,20 @@ TEST(RunStats, OfACampaignAreTheSumOfItsRuns) {
   const auto source = [](std::uint64_t seed) {
     return std::make_shared<const Trace>(generate(seed, *profile_named("default")));
   };
-  const auto campaign = run_campaign(options, make_production_system, source);
+  // As if something were left over at the end.
+  const SystemFactory factory = [](Ports& ports, ClaimListener& listener, const SystemOptions& system) {
+    Stats boast;
+    boast.unsettled_keys.now = 2;
+    boast.quarantined_plans.now = 3;
+    return std::make_unique<Boaster>(make_production_system(ports, listener, system), boast);
+  };
+  const auto campaign = run_campaign(options, factory, source);
   ASSERT_TRUE(campaign);
   ASSERT_THAT(campaign->results, SizeIs(40));
   Stats sum;
   for (const SeedResult& seed : campaign->results) {
-    const RunResult alone = run_of(*source(seed.seed));
+    Executor executor(factory);
+    const RunResult alone = executor.run(*source(seed.seed));
     EXPECT_EQ(seed.run.stats, alone.stats) << seed.seed;
     sum += alone.stats;
   }
@@ -97,27 +120,14 @@ TEST(RunStats, OfACampaignAreTheSumOfItsRuns) {
   }
 }
 
-// Says something else of itself in every process and hash seed.
-class Boaster final : public ForwardingSystem {
- public:
-  Boaster(std::unique_ptr<SystemUnderTest> inner, std::uint64_t hits)
-      : ForwardingSystem(std::move(inner)), hits_(hits) {}
-  [[nodiscard]] Inspection inspect() const override {
-    Inspection inspection = ForwardingSystem::inspect();
-    inspection.stats.hit_chunks += hits_;
-    return inspection;
-  }
-
- private:
-  std::uint64_t hits_;
-};
-
 TEST(RunStats, ThatDifferWhenARunIsRepeatedAreADivergence) {
   CampaignOptions options;
   options.seeds = {1, 1};
   options.recheck = {1, 1};
   const SystemFactory factory = [](Ports& ports, ClaimListener& listener, const SystemOptions& system) {
-    return std::make_unique<Boaster>(make_production_system(ports, listener, system), system.hash_seed);
+    Stats boast;
+    boast.hit_chunks = system.hash_seed;  // another one in every process
+    return std::make_unique<Boaster>(make_production_system(ports, listener, system), boast);
   };
   const auto result = run_campaign(options, factory, [](std::uint64_t seed) {
     return std::make_shared<const Trace>(generate(seed, *profile_named("calm")));
@@ -137,9 +147,11 @@ Report report_with_stats() {
   report.result.seeds_run = 1;
   Stats& stats = report.result.stats;
   stats.at(Stage::put_copy) = {7, 2, 1'500 * kMillisecond};
+  stats.at(Stage::read_copy) = {1, 0, 0};
   stats.to_host = {7, 3ULL << 30, 2 * kSecond};
   stats.to_device = {1, 4096, 0};
-  stats.hit_chunks = 11;
+  std::uint64_t next = 11;
+  for (const Counter& counter : counters()) stats.*counter.value = next++;
   stats.unsettled_keys = {1, 12};
   stats.quarantined_plans = {0, 3};
   stats.accounted_bytes = 8192;
@@ -158,7 +170,8 @@ TEST(StatsReport, TheJsonHasEveryStageCounterDirectionAndList) {
   EXPECT_EQ(store["transfers"]["to_device"]["bytes"], 4096);
   EXPECT_TRUE(store["transfers"]["to_device"]["gib_per_s"].is_null()) << "no time passed";
   EXPECT_THAT(store["counters"], SizeIs(counters().size()));
-  EXPECT_EQ(store["counters"]["hit_chunks"], 11);
+  EXPECT_EQ(store["counters"]["puts_stored"], 11);
+  EXPECT_EQ(store["counters"]["settled_keys"], 24);
   EXPECT_EQ(store["unsettled_keys"]["at_end"], 1);
   EXPECT_EQ(store["unsettled_keys"]["peak"], 12);
   EXPECT_EQ(store["quarantined_plans"]["peak"], 3);
@@ -168,14 +181,24 @@ TEST(StatsReport, TheJsonHasEveryStageCounterDirectionAndList) {
 TEST(StatsReport, TheTextHasTheStagesThatSomethingCameTo) {
   Report report = report_with_stats();
   const std::string text = summary_text(report, false);
-  EXPECT_THAT(text, HasSubstr("put_copy           7       2        1.50 s  3.0 GiB, 1.5 GiB/s"));
-  EXPECT_THAT(text, Not(HasSubstr("read_copy")));
-  EXPECT_THAT(text, HasSubstr("chunks hit         11\n"));
-  EXPECT_THAT(text, HasSubstr("unsettled keys     12 at most, 1 at the end; 0 settled\n"));
-  EXPECT_THAT(text, HasSubstr("quarantined plans  3 at most, 0 at the end\n"));
+  EXPECT_THAT(text, HasSubstr("put_copy            7       2        1.50 s  3.0 GiB, 1.5 GiB/s"));
+  EXPECT_THAT(text, HasSubstr("read_copy           1       0        0.00 s  4.0 KiB"));
+  EXPECT_THAT(text, Not(HasSubstr("read_end")));
+  EXPECT_THAT(text, HasSubstr(R"(
+puts               11 stored, 12 adopted, 13 elsewhere, 14 failed, 15 without room
+reads              16 restored, 17 incomplete, 18 failed
+chunks hit         19
+blobs evicted      20, 21 B
+withdrawn          22 blobs, 23 latents
+unsettled keys     12 at most, 1 at the end; 24 settled
+quarantined plans  3 at most, 0 at the end
+)"));
   report.workload = WorkloadFigures{};
   EXPECT_THAT(summary_text(report, false), HasSubstr("3.0 GiB, 1.5 GiB/s"));
   EXPECT_THAT(report_html(report), HasSubstr("3.0 GiB, 1.5 GiB/s"));
+  report.sweep.emplace();
+  EXPECT_EQ(store_text(report), "") << "a sweep runs each trace many times";
+  report.sweep.reset();
   report.result.stats = {};
   EXPECT_THAT(summary_text(report, false), Not(HasSubstr("operations")));
   EXPECT_THAT(report_html(report), Not(HasSubstr("<h2>Store</h2>")));

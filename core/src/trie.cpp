@@ -311,7 +311,8 @@ bool Forest::make_blob_ready(Node& node, const BlobRecord& record, bool confirme
                 .n_layers = record.n_layers,
                 .present = true,
                 .ready = true,
-                .confirmed = confirmed};
+                .confirmed = confirmed,
+                .checksum = record.checksum};
   node.blob_incarnation_ = next_incarnation_++;
   count_handle(node, true);
   ++counts_.ready_blobs;
@@ -357,8 +358,11 @@ bool Forest::forget_blob(Node& node) {
 bool Forest::make_skeleton_ready(Node& node, const SkeletonRecord& record, bool confirmed) {
   check(!node.is_virtual_root(), "a virtual root has no skeleton");
   if (node.skeleton_.ready) return false;
-  node.skeleton_ = {
-      .nbytes = record.nbytes, .committed_at_ns = record.committed_at_ns, .ready = true, .confirmed = confirmed};
+  node.skeleton_ = {.nbytes = record.nbytes,
+                    .committed_at_ns = record.committed_at_ns,
+                    .ready = true,
+                    .confirmed = confirmed,
+                    .checksum = record.checksum};
   node.skeleton_incarnation_ = next_incarnation_++;
   ++counts_.ready_skeletons;
   counts_.skeleton_bytes += record.nbytes;

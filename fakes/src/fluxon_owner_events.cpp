@@ -14,6 +14,14 @@ bool FakeOwner::evict(std::string_view key) {
   return true;
 }
 
+bool FakeOwner::damage(std::string_view key, std::uint64_t draw) {
+  const std::optional<KeyView> value = peek(key);
+  if (!value || value->state != KeyState::committed || value->holders > 0 || value->value_bytes == 0) return false;
+  auto* bytes = reinterpret_cast<std::uint8_t*>(value->write_address);
+  bytes[draw % value->value_bytes] ^= static_cast<std::uint8_t>(1U << (draw / value->value_bytes % 8));
+  return true;
+}
+
 void FakeOwner::restart(std::uint64_t generation_step) {
   State& state = *state_;
   // The slots are not let go one by one: the old pages keep their bytes.

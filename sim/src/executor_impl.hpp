@@ -147,6 +147,7 @@ struct Executor::Impl {
 
   // ---- executor_environment.cpp: what nobody asked for.
   Ending store_evict(const Step& step);
+  Ending damage(const Step& step, NodeIndex index, Claim claim, const std::string& locator);
   Ending owner_restart();
   Ending restart();
   Ending pass_time(const Step& step);

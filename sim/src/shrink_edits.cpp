@@ -16,7 +16,7 @@ constexpr std::uint32_t kLevelOfOne = 31;       // rows of 2^(31 - level)
 constexpr std::size_t kEarlierSessionsMax = 8;  // that a session is merged into
 constexpr std::uint64_t kStepByStepBelow = 17;  // larger numbers are only halved, or their leading digit kept
 
-enum Setting : std::uint32_t { kStore, kOverlap, kCopyStream, kCapacity, kSegment, kGrant, kTraceSettings };
+enum Setting : std::uint32_t { kStore, kOverlap, kChecksums, kCopyStream, kCapacity, kSegment, kGrant, kTraceSettings };
 enum GeometrySetting : std::uint32_t { kFullWithoutSink, kFull, kFitRing, kNoLatents, kGeometrySettings };
 enum FaultSetting : std::uint32_t { kFirstOfCall, kFirstOfKind, kTransient, kFaultSettings };
 enum Sizes : std::uint32_t { kOneSize, kOneSizeFirstCalls, kOneSizeLess, kSizesVariants };
@@ -212,6 +212,14 @@ bool plain_setting(Trace& trace, const Edit& edit) {
     case kOverlap:
       trace.batches_in_flight = plain.batches_in_flight;
       return true;
+    case kChecksums: {
+      const auto damages = [](const Step& step) {
+        return step.kind == StepKind::store_evict && step.amount >= kDamageBlob;
+      };
+      if (std::any_of(trace.steps.begin(), trace.steps.end(), damages)) return false;
+      trace.checksums = plain.checksums;
+      return true;
+    }
     case kCopyStream:
       trace.copy_stream = plain.copy_stream;
       return true;

@@ -101,6 +101,7 @@ void TraceAuthor::begin() {
   Rng modes(~trace.seed);
   if (modes.ratio(1, 2)) trace.batches_in_flight = static_cast<std::uint32_t>(modes.between(1, 3));
   trace.copy_stream = modes.ratio(1, 3);
+  trace.checksums = !trace.in_memory_store && modes.ratio(1, 3);
   const bool large = chance(profile_.large_values);
   const std::uint64_t pieces = 1 + rng_.below(4);
   const bool tight = chance(profile_.tight_segment);

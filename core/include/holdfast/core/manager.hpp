@@ -128,14 +128,16 @@ class Manager final : public PathReferences {
     }
     if (Status agrees = check_records(spec.layout, chain, window); !agrees) return std::move(agrees.error());
     forest_.acquire(window);
-    return PathLease(*this, std::move(chain), std::move(window));
+    PathLease path(*this, std::move(chain), std::move(window));
+    path.see();
+    return path;
   }
   void release_references(std::span<Node* const> nodes) override {
     const std::scoped_lock lock(mutex_);
     forest_.release(nodes);
   }
 
-  // The latents of every chunk of the path into `targets`, one per chunk.
+  // The latents of every chunk of the path into `targets`, one per chunk. Withdraws those that are corrupt.
   ReadOutcome restore_latents(const PathLease& path, const Layout& layout, std::span<const DeviceTensor> targets,
                               const CopyStream& stream, Absorbed& absorbed) {
     if (targets.size() != path.chain().size()) {
@@ -150,10 +152,17 @@ class Manager final : public PathReferences {
     }
     const std::vector<std::uint64_t> value_bytes(copies.size(), layout.latent_bytes());
     const std::vector<std::uint32_t> groups(copies.size(), 1);
-    return store_.restore({keys.keys(), value_bytes, groups, targets, copies, true}, stream, absorbed);
+    const std::vector<GroupChecksum> checksums = checksums_of(path.seen_latents());
+    ReadOutcome outcome =
+        store_.restore({keys.keys(), value_bytes, groups, targets, copies, true, checksums}, stream, absorbed);
+    for (const std::size_t i : outcome.corrupt_groups) {
+      drop_latent(*path.chain()[i], path.seen_latents()[i].incarnation);
+    }
+    return outcome;
   }
 
-  // The values of the path's window into the ring's tensors. Confirms what it restored.
+  // The values of the path's window into the ring's tensors. Confirms what it restored, and withdraws the chunks that
+  // are corrupt: exactly those.
   ReadOutcome restore_window(const PathLease& path, const WorldSpec& spec, std::span<const DeviceTensor> ring,
                              const CopyStream& stream, Absorbed& absorbed) {
     std::vector<std::uint32_t> depths;
@@ -171,7 +180,10 @@ class Manager final : public PathReferences {
       value_bytes.insert(value_bytes.end(), of_chunk.begin(), of_chunk.end());
     const std::vector<std::uint32_t> groups(depths.size(), static_cast<std::uint32_t>(of_chunk.size()));
     const std::vector<ReadCopy> copies = window_copies(spec.layout, depths, *runs);
-    ReadOutcome outcome = store_.restore({keys.keys(), value_bytes, groups, ring, copies}, stream, absorbed);
+    const std::vector<GroupChecksum> checksums = checksums_of(path.seen_chunks());
+    ReadOutcome outcome =
+        store_.restore({keys.keys(), value_bytes, groups, ring, copies, false, checksums}, stream, absorbed);
+    for (const std::size_t i : outcome.corrupt_groups) drop_blob(*path.window()[i], path.seen_chunks()[i].incarnation);
     if (outcome.verdict == ReadVerdict::restored) {
       const std::scoped_lock lock(mutex_);
       for (Node* node : path.window()) forest_.confirm_blob(*node);
@@ -388,6 +400,15 @@ class Manager final : public PathReferences {
     return std::vector<std::uint64_t>(values, node.blob().nbytes / std::max<std::size_t>(values, 1));
   }
 
+  // Empty where none is known.
+  static std::vector<GroupChecksum> checksums_of(std::span<const SeenValues> seen) {
+    std::vector<GroupChecksum> checksums;
+    const auto known = [](const SeenValues& values) { return values.checksum.has_value(); };
+    if (std::none_of(seen.begin(), seen.end(), known)) return checksums;
+    for (const SeenValues& values : seen) checksums.push_back(values.checksum);
+    return checksums;
+  }
+
   static std::uint64_t held_by(const Node& node) {
     return (node.blob().present ? node.blob().slot_bytes : 0) +
            (node.skeleton().ready ? slot_bytes(node.skeleton().nbytes) : 0);
@@ -498,8 +519,8 @@ class Manager final : public PathReferences {
     const std::vector<std::uint64_t> value_bytes = lengths_of(node);
     store_.queue_removal({keys.keys(), value_bytes, node.blob().committed_at_ns});
   }
-  // A blob that the store lost, perhaps in part: the rest of it must not stay. Only the very one that was probed, and
-  // not one that an eviction has withdrawn, which lets it go by itself.
+  // A blob that the store lost, perhaps in part, or that is corrupt: the rest of it must not stay. Only the very one
+  // that was probed, and not one that an eviction has withdrawn, which lets it go by itself.
   void drop_blob(Node& node, std::uint64_t probed) {
     const std::scoped_lock lock(mutex_);
     if (!node.blob().ready || node.blob_incarnation() != probed) return;
@@ -552,7 +573,7 @@ class Manager final : public PathReferences {
     keys.add_latent(node.key());
     Result<PutReceipt> put = put_reserved(
         keys.keys(), std::span(&latent, 1), slot_bytes(latent.bytes), stream, absorbed, [&](const PutReceipt& stored) {
-          return forest_.set_skeleton_ready(node, {latent.bytes, stored.committed_ns});
+          return forest_.set_skeleton_ready(node, {latent.bytes, stored.committed_ns, stored.checksum});
         });
     if (!put) return std::move(put.error());
     receipt.latent = verdict_of(put->verdict);
@@ -570,7 +591,8 @@ class Manager final : public PathReferences {
     KeyBatch keys;
     keys.add_chunk(node.key(), layout.n_layers);
     Result<PutReceipt> put = put_reserved(keys.keys(), values, slots, stream, absorbed, [&](const PutReceipt& stored) {
-      return forest_.set_blob_ready(node, {layout.blob_bytes(), slots, layout.n_layers, stored.committed_ns});
+      return forest_.set_blob_ready(
+          node, {layout.blob_bytes(), slots, layout.n_layers, stored.committed_ns, stored.checksum});
     });
     if (!put) return std::move(put.error());
     receipt.kv = verdict_of(put->verdict);

@@ -9,6 +9,13 @@
 
 namespace holdfast {
 
+// What was known of a chunk's values, or of its latent, when its path was looked up: what a read finds is said of the
+// very same ones.
+struct SeenValues {
+  GroupChecksum checksum = {};
+  std::uint64_t incarnation = 0;
+};
+
 // Whoever takes references gives them back, under its own lock, which the caller does not hold.
 class PathReferences {
  public:
@@ -27,13 +34,17 @@ class PathLease {
   PathLease(PathLease&& other) noexcept
       : holder_(std::exchange(other.holder_, nullptr)),
         chain_(std::move(other.chain_)),
-        window_(std::move(other.window_)) {}
+        window_(std::move(other.window_)),
+        seen_latents_(std::move(other.seen_latents_)),
+        seen_chunks_(std::move(other.seen_chunks_)) {}
   PathLease& operator=(PathLease&& other) noexcept {
     if (this != &other) {
       release();
       holder_ = std::exchange(other.holder_, nullptr);
       chain_ = std::move(other.chain_);
       window_ = std::move(other.window_);
+      seen_latents_ = std::move(other.seen_latents_);
+      seen_chunks_ = std::move(other.seen_chunks_);
     }
     return *this;
   }
@@ -42,6 +53,15 @@ class PathLease {
   void release() {
     if (holder_ != nullptr) std::exchange(holder_, nullptr)->release_references(window_);
   }
+
+  // Under the holder's lock.
+  void see() {
+    for (const Node* node : chain_) seen_latents_.push_back({node->skeleton().checksum, node->skeleton_incarnation()});
+    for (const Node* node : window_) seen_chunks_.push_back({node->blob().checksum, node->blob_incarnation()});
+  }
+  // As seen: of each node of the chain, and of the window. Empty when nobody looked.
+  [[nodiscard]] const std::vector<SeenValues>& seen_latents() const { return seen_latents_; }
+  [[nodiscard]] const std::vector<SeenValues>& seen_chunks() const { return seen_chunks_; }
 
   [[nodiscard]] std::uint32_t matched_chunks() const { return static_cast<std::uint32_t>(chain_.size()); }
   // Every matched node, by depth.
@@ -53,6 +73,8 @@ class PathLease {
   PathReferences* holder_ = nullptr;
   std::vector<Node*> chain_;
   std::vector<Node*> window_;
+  std::vector<SeenValues> seen_latents_;
+  std::vector<SeenValues> seen_chunks_;
 };
 
 }  // namespace holdfast

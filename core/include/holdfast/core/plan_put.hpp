@@ -35,8 +35,9 @@ enum class PutEnd : std::uint8_t {
 
 struct PutAttempt {
   PutEnd end = PutEnd::failed;
-  Nanos committed_ns = 0;  // when the last commit had been submitted
-  Error error;             // when failed
+  Nanos committed_ns = 0;       // when the last commit had been submitted
+  Error error;                  // when failed
+  GroupChecksum checksum = {};  // when stored, where the options ask for it
 };
 
 // Used once. Keys and tensors are validated by the caller, and stay until run() has returned.
@@ -73,6 +74,7 @@ class PlanPut {
     groups_ = group_by_size(keys_, tensors_);
     plans_.reserve(groups_.size());
     addresses_.resize(keys_.size());
+    if (context_.options.checksums) checksums_.resize(keys_.size());
     for (const BatchCut& cut : cuts()) {
       batches_.push_back({cut, context_.make_batch(stream_, segments->front().generation)});
       if (Status started = start_plans(cut, *segments); !started) return refused_or_failed(std::move(started.error()));
@@ -194,7 +196,11 @@ class PlanPut {
       break;
     }
     for (auto& [g, future] : futures) wait_for(groups_[g], future, causes);
-    if (causes.empty()) return {PutEnd::stored, committed_ns_, {}};
+    if (causes.empty()) {
+      PutAttempt attempt{PutEnd::stored, committed_ns_, {}};
+      if (context_.options.checksums) attempt.checksum = fold_checksums(checksums_);
+      return attempt;
+    }
     PutAttempt attempt = failed_with(std::move(causes));
     take_back(attempt.error);
     return attempt;
@@ -202,6 +208,8 @@ class PlanPut {
 
   Status commit_plan(std::size_t g, std::vector<std::pair<std::size_t, Future>>& futures) {
     if (Status usable = plans_[g].check_usable(); !usable) return of_group(std::move(usable.error()), g);
+    // From the commit on the owner may do what it likes with the slots.
+    if (context_.options.checksums) sum_values(groups_[g]);
     Result<Future> future = plans_[g].commit();
     committed_ns_ = context_.now_ns();
     ended_plans_ = g + 1;
@@ -212,6 +220,13 @@ class PlanPut {
     // A refused commit did nothing; of any other failure nobody can say.
     if (!refuses_commit(future.error())) set_codes(groups_[g], kNoAnswer);
     return of_group(std::move(future.error()), g);
+  }
+
+  // Its copies have been waited for.
+  void sum_values(const PutGroup& group) {
+    for (const std::size_t member : group.members) {
+      checksums_[member] = checksum_of_slot(addresses_[member], group.value_bytes);
+    }
   }
 
   static bool refuses_commit(const Error& error) {
@@ -329,6 +344,7 @@ class PlanPut {
   std::vector<HostRange> written_;          // by their copies
   std::vector<std::uintptr_t> addresses_;
   std::vector<std::int32_t> codes_;
+  std::vector<std::uint64_t> checksums_;  // by key, where the options ask for them
   Nanos committed_ns_ = 0;
 };
 

@@ -53,9 +53,10 @@ class PlanTierStore {
     if (attempt.end == PutEnd::exists) {
       std::vector<std::uint64_t> value_bytes;
       for (const DeviceTensor& tensor : tensors) value_bytes.push_back(tensor.bytes);
-      Result<bool> adopted = adopt(keys, value_bytes, absorbed);
+      GroupChecksum checksum;
+      Result<bool> adopted = adopt(keys, value_bytes, checksum, absorbed);
       if (!adopted) return with_suppressed(std::move(adopted.error()), absorbed);
-      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns()};
+      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns(), checksum};
       if (gate == PutGate::open) {
         // Not of our doing that we know of: an orphan of an earlier incarnation, to be gone before the next try.
         queue({keys, value_bytes, context_.now_ns()}, false);
@@ -69,7 +70,7 @@ class PlanTierStore {
     if (attempt.end == PutEnd::failed) return std::move(attempt.error);
     if (attempt.end != PutEnd::stored) return PutReceipt{PutVerdict::elsewhere, 0};
     forget(keys);
-    return PutReceipt{PutVerdict::stored, attempt.committed_ns};
+    return PutReceipt{PutVerdict::stored, attempt.committed_ns, attempt.checksum};
   }
 
   ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed) {
@@ -111,13 +112,17 @@ class PlanTierStore {
       // It may be stored and not routed yet.
       ++outcome.queued;
       context_.unsettled.with([&](UnsettledTable& table) {
-        table.add(request.keys[i], {request.value_bytes[i], request.last_commit_ns, false}, context_.now_ns());
+        const bool adoptable = !context_.options.checksums;
+        table.add(request.keys[i], {request.value_bytes[i], request.last_commit_ns, false, adoptable},
+                  context_.now_ns());
       });
     }
     return outcome;
   }
 
-  void queue_removal(const RemoveRequest& request) { queue(request, true); }
+  // With checksums what was given up is never adopted: what a failed put left was seen by nobody who could find it
+  // corrupt, and this may have been.
+  void queue_removal(const RemoveRequest& request) { queue(request, !context_.options.checksums); }
 
   // Periodic work: ends quarantined plans whose copies have landed, and removes what is due, at most `removals_max`
   // keys. Gives the number of keys settled. Errors are moved to `errors`; what they belong to stays queued.
@@ -231,7 +236,8 @@ class PlanTierStore {
   }
 
   // True when every key is ours, past its bound, of this length, and readable under one read plan: known again.
-  Result<bool> adopt(Keys keys, std::span<const std::uint64_t> value_bytes, Absorbed& absorbed) {
+  Result<bool> adopt(Keys keys, std::span<const std::uint64_t> value_bytes, GroupChecksum& checksum,
+                     Absorbed& absorbed) {
     const bool adoptable = context_.unsettled.with(
         [&](const UnsettledTable& table) { return table.adoptable(keys, value_bytes, context_.now_ns()); });
     if (!adoptable) return false;
@@ -246,6 +252,7 @@ class PlanTierStore {
     if (!*plan) return false;
     Result<std::vector<std::uintptr_t>> addresses =
         decode_plan_blob({(*plan)->plan(), PlanSide::read, value_bytes, *segments});
+    if (addresses && context_.options.checksums) checksum = checksum_of_slots(*addresses, value_bytes);
     Status released = addresses ? (*plan)->release() : (*plan)->give_back(call);
     if (!released) absorbed.push_back(std::move(released.error()));
     if (!addresses) return std::move(addresses.error());

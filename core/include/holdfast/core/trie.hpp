@@ -26,6 +26,7 @@
 #include "holdfast/core/node_index.hpp"
 #include "holdfast/core/result.hpp"
 #include "holdfast/core/time.hpp"
+#include "holdfast/core/value_checksum.hpp"
 
 namespace holdfast {
 
@@ -41,6 +42,7 @@ struct BlobState {
   bool present = false;    // a handle exists: there may be bytes in the store
   bool ready = false;      // may be served
   bool confirmed = false;  // written or read by this process; else a snapshot's hint
+  GroupChecksum checksum = {};
   friend bool operator==(const BlobState&, const BlobState&) = default;
 };
 
@@ -50,6 +52,7 @@ struct SkeletonState {
   Nanos committed_at_ns = 0;
   bool ready = false;
   bool confirmed = false;
+  GroupChecksum checksum = {};
   friend bool operator==(const SkeletonState&, const SkeletonState&) = default;
 };
 
@@ -58,11 +61,13 @@ struct BlobRecord {
   std::uint64_t slot_bytes = 0;
   std::uint32_t n_layers = 0;
   Nanos committed_at_ns = 0;
+  GroupChecksum checksum = {};  // as its put told
 };
 
 struct SkeletonRecord {
   std::uint64_t nbytes = 0;
   Nanos committed_at_ns = 0;
+  GroupChecksum checksum = {};
 };
 
 struct NodeKeyLink : IndexLink {};

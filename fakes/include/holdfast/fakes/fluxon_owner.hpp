@@ -161,6 +161,9 @@ class FakeOwner final : public FluxonBackend, public TimedActor {
   // Events that are nobody's call.
   // Capacity eviction of one key. False: not committed, or held.
   bool evict(std::string_view key);
+  // A byte of the key's value, chosen by `draw`, is another one from now on, and nobody is told. False: not committed,
+  // or held.
+  bool damage(std::string_view key, std::uint64_t draw);
   [[nodiscard]] std::vector<std::string> evictable_keys() const;  // in the order they were stored
   // A new generation, `generation_step` seconds later, on the next mapping. All it held is gone; old pages stay.
   void restart(std::uint64_t generation_step = 1);

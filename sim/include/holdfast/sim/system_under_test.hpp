@@ -104,6 +104,7 @@ struct SystemOptions {
   std::uint64_t hash_seed = 0;       // must not show
   bool in_memory_store = false;
   std::uint32_t batches_in_flight = 0;  // 0: synchronous; else overlapped, however short the batches
+  bool checksums = false;               // of values, taken by puts and compared by reads, where the store can
   // Host memory of the harness's, for a store that takes owned snapshots; used while the system lives.
   std::uintptr_t staging_base = 0;
   std::uint64_t staging_bytes = 0;

@@ -32,7 +32,7 @@ struct World {
       : owner(arena, clock, owner_options(value_bytes)),
         device(arena, clock, {.device_bytes = 2 * kValues * slot_bytes(value_bytes)}) {
     spec.layout.n_layers = kLayers;
-    spec.layout.kv_shape = {value_bytes};
+    spec.layout.kv_shape = {static_cast<std::int64_t>(value_bytes)};
     spec.layout.kv_dtype = "uint8";
     spec.layout.chunk_size = spec.layout.frame_tokens = 1;
     spec.ring = {.frames_per_chunk = 1, .frame_tokens = 1, .ring_frames = 1};

@@ -173,6 +173,7 @@ class PlainStore final : public SystemUnderTest {
     return WarmUpOutcome();
   }
   PumpOutcome pump() override { return {}; }
+  PumpOutcome probe() override { return {}; }
   Status snapshot() override {
     std::string text;
     for (const auto& [name, ready] : ready_) text += name + "\n";
@@ -468,13 +469,12 @@ TEST_F(ExecutorTest, RefusingWhatWasSavedBreaksRestartSafe) {
   expect_only(run({.refuses_what_it_saved = true}), {Invariant::restart_safe});
 }
 
-TEST_F(ExecutorTest, ClaimsOfMoreThanTheCapacityBreakTheBaseline) {
+TEST_F(ExecutorTest, ClaimsOfMoreThanTheCapacityBreakItsBound) {
   play({"0", "1"});
   const auto tells = [&] {
     const RunResult result = run();
     return std::any_of(result.violations.begin(), result.violations.end(), [](const Violation& violation) {
-      return violation.invariant == Invariant::quiescent_baseline &&
-             violation.culprits == "drain: more than the capacity";
+      return violation.invariant == Invariant::capacity_bound && violation.culprits == "drain: more than the capacity";
     });
   };
   trace_.capacity_bytes = kMuch;

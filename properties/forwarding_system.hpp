@@ -28,6 +28,7 @@ class ForwardingSystem : public SystemUnderTest {
   Result<EvictOutcome> make_room(std::uint64_t bytes) override { return inner_->make_room(bytes); }
   Result<WarmUpOutcome> warm_up(const WarmUpGoOn& go_on) override { return inner_->warm_up(go_on); }
   PumpOutcome pump() override { return inner_->pump(); }
+  PumpOutcome probe() override { return inner_->probe(); }
   Status snapshot() override { return inner_->snapshot(); }
   void device_torn_down() override { inner_->device_torn_down(); }
   Status shut_down() override { return inner_->shut_down(); }

@@ -112,12 +112,12 @@ TEST_F(SnapshotStoreTest, ADamagedValueIsAsGoodAsNoneAndAFailedProbeSaysNothing)
   const ReadOutcome damaged = read_a(tensor(96), 96, {0, 0, 0, 0, 96});
   EXPECT_EQ(damaged.verdict, ReadVerdict::incomplete);
   EXPECT_TRUE(mentions(damaged.error, Origin::core, static_cast<std::int32_t>(Errc::wrong_checksum)));
-  EXPECT_FALSE(snapshots.probe(keys, absorbed).value());
+  EXPECT_FALSE(snapshots.probe(keys, absorbed).value().present);
   tensors.failing_gets = make_error(Errc::file_failed, "get_tensor");
   EXPECT_EQ(read_a(tensor(96), 96, {0, 0, 0, 0, 96}).verdict, ReadVerdict::failed);
   EXPECT_FALSE(snapshots.probe(keys, absorbed).has_value());
   tensors.failing_gets.reset();
-  EXPECT_TRUE(snapshots.probe(keys, absorbed).value());
+  EXPECT_TRUE(snapshots.probe(keys, absorbed).value().present);
 }
 
 TEST_F(SnapshotStoreTest, ARemovalThatFailedIsToldWithItsError) {

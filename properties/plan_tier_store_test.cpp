@@ -457,7 +457,7 @@ TEST_F(PlanTierStoreTest, AnAnswerThatContradictsItselfCancelsItsHandle) {
   EXPECT_EQ(outcome.verdict, ReadVerdict::failed);
   EXPECT_TRUE(mentions(outcome.error, Origin::core, static_cast<std::int32_t>(Errc::bad_answer)));
   const std::vector<std::string_view> keys{"a"};
-  const Result<bool> there = store.probe(keys, absorbed);
+  const Result<Presence> there = store.probe(keys, absorbed);
   ASSERT_FALSE(there.has_value());
   EXPECT_TRUE(there.error().is(Errc::bad_answer));
   EXPECT_TRUE(nothing_open());

@@ -33,7 +33,9 @@ class SegmentRegistryTest : public testing::Test {
     segment.len = region.bytes;
     segment.generation = 100;
   }
-  Status ensure(const Segment& of) { return registry.ensure(registry.begin_look(), std::span(&of, 1), absorbed); }
+  Result<std::uint64_t> ensure(const Segment& of) {
+    return registry.ensure(registry.begin_look(), std::span(&of, 1), absorbed);
+  }
   Result<std::uintptr_t> translate(std::uintptr_t base, std::uint64_t bytes) {
     HostRange range{base, bytes};
     if (Status translated = registry.translate(std::span(&range, 1)); !translated) return translated.error();
@@ -84,7 +86,7 @@ TEST_F(SegmentRegistryTest, AMappingWhoseCopiesMayBeInFlightIsNotUnregistered) {
   Segment next = segment;
   next.generation = 101;
   EXPECT_CALL(cuda, host_unregister).Times(0);
-  const Status status = ensure(next);
+  const Result<std::uint64_t> status = ensure(next);
   ASSERT_FALSE(status.has_value()) << "the same address: nothing can be proven of it";
   EXPECT_TRUE(status.error().is(Errc::registration_failed));
   testing::Mock::VerifyAndClearExpectations(&cuda);
@@ -157,7 +159,7 @@ TEST_F(SegmentRegistryTest, AFailureAtALaterPieceRollsBackTheEarlierOnes) {
       .WillOnce(Return(refused(CudaErrc::memory_allocation)));
   EXPECT_CALL(cuda, host_unregister(region.write_base));
   EXPECT_CALL(cuda, host_unregister(region.write_base + kPieceBytes));
-  const Status status = ensure(segment);
+  const Result<std::uint64_t> status = ensure(segment);
   ASSERT_FALSE(status.has_value());
   EXPECT_TRUE(mentions(status.error(), Origin::cuda, 2));
   EXPECT_TRUE(device.registrations().empty());
@@ -201,7 +203,7 @@ TEST_F(SegmentRegistryTest, AlreadyRegisteredIsAcceptedWhenBothEndsAreProven) {
 
 TEST_F(SegmentRegistryTest, AlreadyRegisteredIsRefusedWhenOnlyAPartIsPinned) {
   ASSERT_TRUE(device.host_register(region.write_base, kPieceBytes / 2, HostAccess::read_write).has_value());
-  const Status status = ensure(segment);
+  const Result<std::uint64_t> status = ensure(segment);
   ASSERT_FALSE(status.has_value());
   EXPECT_TRUE(status.error().is(Errc::registration_failed));
 }
@@ -274,7 +276,7 @@ TEST_F(SegmentRegistryTest, AnOlderAnswerThanTheOneInForceChangesNothing) {
   ASSERT_TRUE(registry.ensure(newer, std::span(&next, 1), absorbed).has_value());
   EXPECT_CALL(cuda, host_register).Times(0);
   EXPECT_CALL(cuda, host_unregister).Times(0);
-  const Status late = registry.ensure(older, std::span(&segment, 1), absorbed);
+  const Result<std::uint64_t> late = registry.ensure(older, std::span(&segment, 1), absorbed);
   ASSERT_FALSE(late.has_value());
   EXPECT_TRUE(late.error().is(Errc::stale_generation));
   EXPECT_TRUE(registry.is_live(101));
@@ -298,6 +300,25 @@ TEST_F(SegmentRegistryTest, AUseThatDidNotBeginDoesNotEnd) {
 TEST_F(SegmentRegistryTest, PiecesOfNoBytesAreRefused) {
   using Registry = SegmentRegistry<fakes::MockCuda, StdSync>;
   EXPECT_DEATH(Registry(cuda, sync, {.piece_bytes = 0}), "registration pieces of no bytes");
+}
+
+TEST_F(SegmentRegistryTest, AnEpochEndsWithItsSegmentsAndNotWithTheirRegistrations) {
+  EXPECT_EQ(*ensure(segment), 1U);
+  EXPECT_EQ(*ensure(segment), 1U);
+  ASSERT_TRUE(registry.unregister_all().has_value());
+  EXPECT_EQ(*ensure(segment), 1U) << "the owner is the same";
+  ++segment.generation;
+  EXPECT_EQ(*ensure(segment), 2U);
+  EXPECT_EQ(registry.epoch(), 2U);
+}
+
+TEST_F(SegmentRegistryTest, ASegmentThatCannotBeRegisteredBeginsItsEpochAllTheSame) {
+  ASSERT_TRUE(ensure(segment).has_value());
+  ++segment.generation;
+  EXPECT_CALL(cuda, host_register).WillRepeatedly(Return(refused(CudaErrc::memory_allocation)));
+  EXPECT_FALSE(ensure(segment).has_value());
+  EXPECT_FALSE(ensure(segment).has_value());
+  EXPECT_EQ(registry.epoch(), 2U);
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ TEST(Snapshot, TheOrderOfEvictionSurvives) {
   Forest restored({});
   restore_snapshot(decode_snapshot(encode_snapshot(take_snapshot(forest))).value(), 0, restored);
   std::string order;
-  while (Node* victim = restored.least_recent_evictable()) {
+  while (Node* victim = restored.first_evictable()) {
     order += victim->action();
     restored.forget_blob(*victim);
   }

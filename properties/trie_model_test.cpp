@@ -80,7 +80,8 @@ enum class Sinks { none, some };
 
 class Comparison {
  public:
-  Comparison(std::uint64_t seed, Sinks sinks) : sinks_(sinks), forest_({.hash_seed = seed, .listener = &listener_}) {}
+  Comparison(std::uint64_t seed, Sinks sinks, EvictionPolicy* policy)
+      : sinks_(sinks), forest_({.hash_seed = seed, .listener = &listener_, .policy = policy}) {}
 
   void play(const Step& step) {
     const std::uint32_t world = step.a % kWorlds;
@@ -213,7 +214,7 @@ class Comparison {
     RC_ASSERT(forest_.lookup(*forest_.find_namespace(model_root(world)), views)->matched_chunks() == matched);
   }
   void evict() {
-    Node* victim = forest_.least_recent_evictable();
+    Node* victim = forest_.first_evictable();
     if (victim == nullptr) return;
     ModelNode* node = model_of(*victim);
     RC_ASSERT(node != nullptr);
@@ -284,7 +285,7 @@ class Comparison {
       order.push_back(model_of(node));
       return false;
     };
-    RC_ASSERT(forest_.least_recent_evictable(refuse, std::numeric_limits<std::uint64_t>::max()) == nullptr);
+    RC_ASSERT(forest_.first_evictable(refuse, std::numeric_limits<std::uint64_t>::max()) == nullptr);
     const auto expected =
         std::count_if(nodes_.begin(), nodes_.end(), [&](const ModelNode& node) { return evictable(node); });
     RC_ASSERT(order.size() == static_cast<std::size_t>(expected));
@@ -315,9 +316,9 @@ rc::Gen<std::vector<Step>> steps() {
       rc::gen::set(&Step::kind, number), rc::gen::set(&Step::a, number), rc::gen::set(&Step::b, number)));
 }
 
-void play(std::uint64_t seed, Sinks sinks) {
+void play(std::uint64_t seed, Sinks sinks, EvictionPolicy* policy = nullptr) {
   const std::vector<Step> played = *steps();
-  Comparison comparison(seed, sinks);
+  Comparison comparison(seed, sinks, policy);
   for (const Step& step : played) {
     comparison.play(step);
     comparison.compare();
@@ -325,6 +326,11 @@ void play(std::uint64_t seed, Sinks sinks) {
 }
 
 RC_GTEST_PROP(TrieModel, AgreesWithTheModelAfterEveryStep, (std::uint64_t hash_seed)) { play(hash_seed, Sinks::some); }
+
+RC_GTEST_PROP(TrieModel, AgreesWithTheModelByFrequencyToo, (std::uint64_t hash_seed)) {
+  FrequencyAware policy;
+  play(hash_seed, Sinks::some, &policy);
+}
 
 RC_GTEST_PROP(TrieModel, WithoutSinksEvictsInTheOrderOfAccess, (std::uint64_t hash_seed)) {
   play(hash_seed, Sinks::none);

@@ -45,7 +45,7 @@ std::vector<const Node*> eviction_order(Forest& forest) {
     order.push_back(&node);
     return false;
   };
-  EXPECT_EQ(forest.least_recent_evictable(refuse, std::numeric_limits<std::uint64_t>::max()), nullptr);
+  EXPECT_EQ(forest.first_evictable(refuse, std::numeric_limits<std::uint64_t>::max()), nullptr);
   return order;
 }
 
@@ -222,7 +222,7 @@ TEST_F(Trie, TheLeastRecentlyUsedBlobGoesFirst) {
   EXPECT_THAT(eviction_order(forest_), ElementsAre(a, b, c));
   EXPECT_EQ(lookup({"a"}), a);
   EXPECT_THAT(eviction_order(forest_), ElementsAre(b, c, a));
-  EXPECT_EQ(forest_.least_recent_evictable(), b);
+  EXPECT_EQ(forest_.first_evictable(), b);
 }
 
 TEST_F(Trie, LeavesGoBeforeInnerNodes) {
@@ -234,12 +234,65 @@ TEST_F(Trie, LeavesGoBeforeInnerNodes) {
   EXPECT_THAT(eviction_order(forest_), ElementsAre(chain[2], chain[1], fork, chain[0]));
 }
 
+TEST_F(Trie, EvictingALeafIsNoUseOfItsAncestors) {
+  const auto chain = ready_chain({"1", "2", "3"});
+  Node* other = ready_child(*world_.root(), "other");
+  forest_.set_being_written(*chain[2], true);
+  forest_.withdraw_blob(*chain[2]);
+  forest_.forget_blob(*chain[2]);
+  forest_.set_being_written(*chain[2], false);
+  EXPECT_THAT(eviction_order(forest_), ElementsAre(chain[1], chain[0], other));
+}
+
+TEST_F(Trie, AnEvictionThatFailedLeavesLeavesBeforeInnerNodes) {
+  const auto chain = ready_chain({"1", "2"});
+  forest_.set_being_written(*chain[1], true);
+  forest_.withdraw_blob(*chain[1]);
+  forest_.set_being_written(*chain[1], false);
+  EXPECT_THAT(eviction_order(forest_), ElementsAre(chain[1], chain[0]));
+}
+
+TEST_F(Trie, ReleasingAPathIsOneUseOfEachOfItsNodes) {
+  const auto chain = ready_chain({"1", "2", "3"});
+  Node* other = ready_child(*world_.root(), "other");
+  forest_.acquire(chain);
+  forest_.release(chain);
+  EXPECT_THAT(eviction_order(forest_), ElementsAre(other, chain[2], chain[1], chain[0]));
+  const std::uint64_t before = forest_.node_visits();
+  forest_.acquire(chain);
+  forest_.release(chain);
+  EXPECT_LE(forest_.node_visits(), before + 2 * chain.size());
+}
+
+TEST_F(TrieWithSink, AWorldIsIdleWhileNobodyUsesItAndNothingOfItCanBeServed) {
+  const auto chain = ready_chain({"1", "2"});
+  EXPECT_EQ(forest_.longest_idle(), nullptr);
+  forest_.close_namespace(world_);
+  EXPECT_EQ(forest_.longest_idle(), nullptr) << "it has blobs";
+  forest_.forget_blob(*chain[1]);
+  forest_.forget_blob(*chain[0]);
+  EXPECT_EQ(forest_.longest_idle(), &world_);
+  forest_.acquire(std::vector<Node*>{chain[0]});
+  EXPECT_EQ(forest_.longest_idle(), nullptr) << "a reference";
+  forest_.release(std::vector<Node*>{chain[0]});
+  forest_.set_being_written(*chain[0], true);
+  EXPECT_EQ(forest_.longest_idle(), nullptr) << "a put";
+  forest_.set_being_written(*chain[0], false);
+  EXPECT_EQ(forest_.longest_idle(), &world_);
+  Namespace& later = forest_.touch_namespace({.root = root_key(9)});
+  EXPECT_EQ(forest_.longest_idle(), &world_);
+  ASSERT_TRUE(forest_.drop_namespace(world_));
+  EXPECT_EQ(forest_.longest_idle(), &later);
+  forest_.open_namespace({.root = root_key(9)});
+  EXPECT_EQ(forest_.longest_idle(), nullptr);
+}
+
 TEST_F(Trie, AReferencedOrWrittenBlobIsNoVictim) {
   const auto chain = ready_chain({"1", "2"});
   forest_.acquire(chain);
   forest_.acquire(std::vector<Node*>{chain[1]});
   EXPECT_TRUE(forest_.check_evictable(*chain[0]).error().is(Errc::in_use));
-  EXPECT_EQ(forest_.least_recent_evictable(), nullptr);
+  EXPECT_EQ(forest_.first_evictable(), nullptr);
   forest_.release(chain);
   EXPECT_THAT(eviction_order(forest_), ElementsAre(chain[0]));
   forest_.release(std::vector<Node*>{chain[1]});
@@ -256,15 +309,15 @@ TEST_F(Trie, ANodeWithoutABlobIsNoVictim) {
   Node* node = forest_.get_or_create(*world_.root(), "1");
   forest_.set_skeleton_ready(*node, kSkeleton);
   EXPECT_TRUE(forest_.check_evictable(*node).error().is(Errc::not_found));
-  EXPECT_EQ(forest_.least_recent_evictable(), nullptr);
+  EXPECT_EQ(forest_.first_evictable(), nullptr);
 }
 
 TEST_F(Trie, AVictimInDoubtIsPassedOverWithinBounds) {
   Node* a = ready_child(*world_.root(), "a");
   Node* b = ready_child(*world_.root(), "b");
   const auto not_a = [&](const Node& node) { return &node != a; };
-  EXPECT_EQ(forest_.least_recent_evictable(not_a), b);
-  EXPECT_EQ(forest_.least_recent_evictable(not_a, 1), nullptr);
+  EXPECT_EQ(forest_.first_evictable(not_a), b);
+  EXPECT_EQ(forest_.first_evictable(not_a, 1), nullptr);
 }
 
 TEST_F(TrieWithSink, SinkBlobsArePinnedWhileTheWorldHasASession) {
@@ -355,7 +408,7 @@ TEST_F(TrieWithSink, ADroppedWorldIsGoneAndCanBeMadeAnew) {
   EXPECT_EQ(forest_.counts(), ForestCounts{});
   EXPECT_EQ(forest_.find_namespace(root_key(1)), nullptr);
   EXPECT_EQ(forest_.find(node_key(root_key(1), "1")), nullptr);
-  EXPECT_EQ(forest_.least_recent_evictable(), nullptr);
+  EXPECT_EQ(forest_.first_evictable(), nullptr);
   Namespace& again = forest_.open_namespace({.root = root_key(1)});
   EXPECT_EQ(forest_.find_child(*again.root(), "1"), nullptr);
   EXPECT_FALSE(ready_child(*again.root(), "1")->pinned());
@@ -456,7 +509,7 @@ std::uint64_t visits_of_steps(std::uint32_t nodes) {
     Node* child = forest.get_or_create(*found, "next");
     forest.set_blob_ready(*child, kBlob);
     forest.release(std::vector<Node*>{found});
-    forest.forget_blob(*forest.least_recent_evictable());
+    forest.forget_blob(*forest.first_evictable());
   }
   return forest.node_visits() - before;
 }
@@ -467,6 +520,28 @@ TEST(TrieGrowth, AStepVisitsNoMoreNodesInALargeForestThanInASmallOne) {
 }
 
 TEST(TrieGrowth, ANodeIsSmall) { EXPECT_LE(sizeof(Node), 320U); }
+
+TEST_F(Trie, WhatIsReadyComesInTurnAndTheRoundBeginsAnew) {
+  Node* first = forest_.get_or_create(*world_.root(), "a");
+  Node* second = forest_.get_or_create(*first, "b");
+  Node* third = forest_.get_or_create(*second, "c");
+  forest_.set_blob_ready(*first, kBlob);
+  forest_.set_skeleton_ready(*third, kSkeleton);
+  std::uint64_t cursor = 0;
+  EXPECT_EQ(forest_.next_ready(cursor, 1, 100), std::vector<Node*>{first});
+  EXPECT_EQ(forest_.next_ready(cursor, 1, 100), std::vector<Node*>{third});
+  EXPECT_EQ(forest_.next_ready(cursor, 1, 100), std::vector<Node*>{first});
+  EXPECT_EQ(forest_.next_ready(cursor, 9, 100), (std::vector<Node*>{third, first})) << "each once in a round";
+  EXPECT_TRUE(forest_.next_ready(cursor, 9, 1).empty()) << "it looked at one node only";
+}
+
+TEST_F(Trie, WhatWasSeenOfALaterEpochStaysSeen) {
+  Node* node = forest_.get_or_create(*world_.root(), "a");
+  forest_.restore_blob(*node, kBlob);
+  EXPECT_TRUE(forest_.confirm_blob(*node, 2));
+  EXPECT_FALSE(forest_.confirm_blob(*node, 1));
+  EXPECT_EQ(node->blob().epoch, 2U);
+}
 
 }  // namespace
 }  // namespace holdfast

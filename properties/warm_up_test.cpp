@@ -490,7 +490,9 @@ class Huge {
     options.touch_part_bytes = 64 * kGrantBytes;
     options.touch = [&](const HostRange& range) { touched_bytes += range.bytes; };
     WarmUpRun<fakes::VirtualClock, StdSync> run(clock, sync, options);
-    ready = registry.ensure(registry.begin_look(), {&segment, 1}, absorbed, &run);
+    if (Result<std::uint64_t> epoch = registry.ensure(registry.begin_look(), {&segment, 1}, absorbed, &run); !epoch) {
+      ready = std::move(epoch.error());
+    }
     registered_bytes = run.finish().progress.registered_bytes;
   }
   // Why the pieces are not one mapping after the other, cut where grants end and below the limit; empty when they are.

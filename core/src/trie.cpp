@@ -34,7 +34,10 @@ std::uint64_t Namespace::unpinned_blobs() const {
   return blobs_ - in_sink;
 }
 
-Forest::Forest(const ForestOptions& options) : listener_(options.listener), hash_seed_(options.hash_seed) {}
+Forest::Forest(const ForestOptions& options)
+    : listener_(options.listener),
+      hash_seed_(options.hash_seed),
+      policy_(options.policy != nullptr ? *options.policy : least_recent_) {}
 
 Forest::~Forest() = default;
 
@@ -55,12 +58,14 @@ Namespace& Forest::touch_namespace(const NamespaceSpec& spec) {
     world.sink_chunks_ = spec.sink_chunks;
     unpin_if_idle(world);
   }
+  note_idleness(world);
   return world;
 }
 
 Namespace& Forest::open_namespace(const NamespaceSpec& spec) {
   Namespace& world = touch_namespace(spec);
   ++world.sessions_;
+  note_idleness(world);
   return world;
 }
 
@@ -68,6 +73,25 @@ void Forest::close_namespace(Namespace& world) {
   check(world.sessions_ > 0, "a namespace is closed no more often than it was opened");
   --world.sessions_;
   unpin_if_idle(world);
+  note_idleness(world);
+}
+
+Namespace* Forest::longest_idle() const { return idle_.empty() ? nullptr : idle_.begin()->second; }
+
+void Forest::note_idleness(Namespace& world) {
+  if (world.idle() == (world.idle_since_ != 0)) return;
+  if (world.idle_since_ != 0) {
+    idle_.erase(std::exchange(world.idle_since_, 0));
+    return;
+  }
+  world.idle_since_ = ++clock_;
+  idle_.emplace(world.idle_since_, &world);
+}
+
+// Of a node that is referenced, or begins or ceases to be written.
+void Forest::use(Node& node, bool begins) {
+  node.world_->in_use_ += begins ? 1 : ~std::uint64_t{0};
+  note_idleness(*node.world_);
 }
 
 Namespace* Forest::find_namespace(const NodeKey& root) const {
@@ -114,6 +138,7 @@ Status Forest::drop_namespace(Namespace& world) {
     free_node(**node);
     --counts_.nodes;
   }
+  if (world.idle_since_ != 0) idle_.erase(world.idle_since_);
   const NodeKey root = world.root_key();
   free_node(*world.root_);
   --counts_.namespaces;
@@ -198,17 +223,33 @@ Node* Forest::lookup(Namespace& world, std::span<const std::string_view> actions
     if (child == nullptr || !child->blob_.ready) break;
     deepest = child;
   }
+  for (Node* at = deepest; !at->is_virtual_root(); at = at->parent_) {
+    if (at->uses < std::numeric_limits<std::uint32_t>::max()) ++at->uses;
+  }
   touch(*deepest);
   return deepest;
 }
 
 // The order of eviction
 
+void Forest::unlist(Node& node) {
+  if (node.listed_ == Node::Listed::candidate) policy_.withdrawn(node);
+  if (node.listed_ == Node::Listed::pinned) EvictionList::unlink(node);
+  node.listed_ = Node::Listed::nowhere;
+}
+
 void Forest::place(Node& node) {
-  EvictionLink& link = node;
-  if (link.linked()) EvictionList::unlink(link);
-  if (!node.blob_.present || node.ref_count_ > 0 || node.being_written_) return;
-  (node.pinned() ? node.world_->pinned_ : evictable_).push_most_recent(link);
+  const bool candidate = node.blob_.present && node.ref_count_ == 0 && !node.being_written_;
+  if (candidate && !node.pinned()) {
+    if (node.listed_ == Node::Listed::candidate) return policy_.touched(node);
+    unlist(node);
+    node.listed_ = Node::Listed::candidate;
+    return policy_.inserted(node);
+  }
+  unlist(node);
+  if (!candidate) return;
+  node.listed_ = Node::Listed::pinned;
+  node.world_->pinned_.push_most_recent(node);
 }
 
 void Forest::place_path(Node& node) {
@@ -220,12 +261,16 @@ void Forest::place_path(Node& node) {
 }
 
 void Forest::touch(Node& node) {
-  for (Node* at = &node; !at->is_virtual_root(); at = at->parent_) at->last_access_ = ++clock_;
-  place_path(node);
+  for (Node* at = &node; !at->is_virtual_root(); at = at->parent_) {
+    at->last_access_ = ++clock_;
+    ++visits_;
+    place(*at);
+  }
 }
 
 void Forest::unpin_if_idle(Namespace& world) {
-  if (!world.holds_pins()) evictable_.append(world.pinned_);
+  if (world.pinned_.empty() || world.holds_pins()) return;
+  while (!world.pinned_.empty()) place(static_cast<Node&>(*world.pinned_.first()));
 }
 
 Status Forest::check_evictable(const Node& node) const {
@@ -237,22 +282,25 @@ Status Forest::check_evictable(const Node& node) const {
   return {};
 }
 
-Node* Forest::least_recent_evictable(const std::function<bool(const Node&)>& may_evict, std::uint64_t visits_max) {
-  EvictionLink* skipped = evictable_.before_first();
-  for (std::uint64_t visited = 0; visited < visits_max && skipped->next != evictable_.end();) {
-    auto* node = static_cast<Node*>(skipped->next);
+Node* Forest::first_evictable(const std::function<bool(const Node&)>& may_evict, std::uint64_t visits_max) {
+  std::vector<Node*> pinned;
+  std::uint64_t declined = 0;
+  EvictionLink* found = policy_.victim([&](EvictionLink& link) {
+    auto& node = static_cast<Node&>(link);
     ++visits_;
-    if (node->pinned()) {
-      // It got here while its world was idle. Its ancestors, which it comes before, are pinned too; what was skipped
-      // is none of them.
-      place_path(*node);
-      continue;
+    if (declined >= visits_max) return true;
+    if (node.pinned()) {
+      // It got here while its world was idle.
+      pinned.push_back(&node);
+      return false;
     }
-    if (!may_evict || may_evict(*node)) return node;
-    skipped = node;
-    ++visited;
-  }
-  return nullptr;
+    if (!may_evict || may_evict(node)) return true;
+    ++declined;
+    return false;
+  });
+  // Their ancestors, which they come before, are pinned too; what was found is none of them.
+  for (Node* node : pinned) place_path(*node);
+  return found == nullptr || declined >= visits_max ? nullptr : static_cast<Node*>(found);
 }
 
 // References
@@ -260,7 +308,11 @@ Node* Forest::least_recent_evictable(const std::function<bool(const Node&)>& may
 void Forest::set_being_written(Node& node, bool being_written) {
   if (node.being_written_ == being_written) return;
   node.being_written_ = being_written;
-  touch(node);
+  use(node, being_written);
+  ++visits_;
+  // What is being written is no candidate; afterwards it comes before its ancestors again.
+  if (!being_written && node.blob_.present) return touch(node);
+  place(node);
 }
 
 void Forest::acquire(std::span<Node* const> nodes) {
@@ -269,6 +321,7 @@ void Forest::acquire(std::span<Node* const> nodes) {
     ++node->ref_count_;
     ++counts_.references;
     ++visits_;
+    use(*node, true);
     place(*node);
   }
 }
@@ -278,7 +331,12 @@ void Forest::release(std::span<Node* const> nodes) {
     check(node->ref_count_ > 0, "a node is released no more often than it was acquired");
     --node->ref_count_;
     --counts_.references;
-    if (node->ref_count_ == 0) touch(*node);
+    use(*node, false);
+  }
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    // An access to the next one is an access to its parent.
+    const bool next_below = i + 1 < nodes.size() && nodes[i + 1]->parent_ == nodes[i] && nodes[i + 1]->ref_count_ == 0;
+    if (nodes[i]->ref_count_ == 0 && !next_below) touch(*nodes[i]);
   }
 }
 
@@ -291,14 +349,17 @@ void Forest::count_handle(Node& node, bool present) {
   if (present) {
     ++counts_.blobs;
     counts_.blob_bytes += node.blob_.nbytes;
+    counts_.slot_bytes += node.blob_.slot_bytes;
     ++world.blobs_;
     ++world.blobs_at_depth_[depth];
   } else {
     --counts_.blobs;
     counts_.blob_bytes -= node.blob_.nbytes;
+    counts_.slot_bytes -= node.blob_.slot_bytes;
     --world.blobs_;
     --world.blobs_at_depth_[depth];
   }
+  note_idleness(world);
 }
 
 bool Forest::make_blob_ready(Node& node, const BlobRecord& record, bool confirmed) {
@@ -312,12 +373,15 @@ bool Forest::make_blob_ready(Node& node, const BlobRecord& record, bool confirme
                 .present = true,
                 .ready = true,
                 .confirmed = confirmed,
+                .epoch = record.epoch,
                 .checksum = record.checksum};
   node.blob_incarnation_ = next_incarnation_++;
   count_handle(node, true);
   ++counts_.ready_blobs;
   counts_.ready_blob_bytes += record.nbytes;
-  touch(node);
+  counts_.ready_slot_bytes += record.slot_bytes;
+  // The end of its writing is an access.
+  if (!node.being_written_) touch(node);
   if (listener_ != nullptr) listener_->on_blob_ready(node);
   return true;
 }
@@ -328,9 +392,10 @@ bool Forest::restore_blob(Node& node, const BlobRecord& record) {
   return !node.blob_.present && make_blob_ready(node, record, false);
 }
 
-bool Forest::confirm_blob(Node& node) {
-  if (!node.blob_.ready || node.blob_.confirmed) return false;
+bool Forest::confirm_blob(Node& node, std::uint64_t epoch) {
+  if (!node.blob_.ready || (node.blob_.confirmed && node.blob_.epoch >= epoch)) return false;
   node.blob_.confirmed = true;
+  node.blob_.epoch = epoch;
   return true;
 }
 
@@ -340,6 +405,7 @@ bool Forest::withdraw_blob(Node& node) {
   node.blob_.confirmed = false;
   --counts_.ready_blobs;
   counts_.ready_blob_bytes -= node.blob_.nbytes;
+  counts_.ready_slot_bytes -= node.blob_.slot_bytes;
   ++visits_;
   if (listener_ != nullptr) listener_->on_blob_withdrawn(node);
   return true;
@@ -355,6 +421,18 @@ bool Forest::forget_blob(Node& node) {
   return true;
 }
 
+std::vector<Node*> Forest::next_ready(std::uint64_t& cursor, std::size_t nodes_max, std::uint64_t visits_max) {
+  std::vector<Node*> nodes;
+  const std::uint64_t round = std::min<std::uint64_t>(pool_.size(), visits_max);
+  for (std::uint64_t visited = 0; visited < round && nodes.size() < nodes_max; ++visited) {
+    if (cursor >= pool_.size()) cursor = 0;
+    Node& node = pool_[cursor++];
+    ++visits_;
+    if (node.blob_.ready || node.skeleton_.ready) nodes.push_back(&node);
+  }
+  return nodes;
+}
+
 bool Forest::make_skeleton_ready(Node& node, const SkeletonRecord& record, bool confirmed) {
   check(!node.is_virtual_root(), "a virtual root has no skeleton");
   if (node.skeleton_.ready) return false;
@@ -362,6 +440,7 @@ bool Forest::make_skeleton_ready(Node& node, const SkeletonRecord& record, bool 
                     .committed_at_ns = record.committed_at_ns,
                     .ready = true,
                     .confirmed = confirmed,
+                    .epoch = record.epoch,
                     .checksum = record.checksum};
   node.skeleton_incarnation_ = next_incarnation_++;
   ++counts_.ready_skeletons;
@@ -379,9 +458,10 @@ bool Forest::restore_skeleton(Node& node, const SkeletonRecord& record) {
   return make_skeleton_ready(node, record, false);
 }
 
-bool Forest::confirm_skeleton(Node& node) {
-  if (!node.skeleton_.ready || node.skeleton_.confirmed) return false;
+bool Forest::confirm_skeleton(Node& node, std::uint64_t epoch) {
+  if (!node.skeleton_.ready || (node.skeleton_.confirmed && node.skeleton_.epoch >= epoch)) return false;
   node.skeleton_.confirmed = true;
+  node.skeleton_.epoch = epoch;
   return true;
 }
 

@@ -15,10 +15,15 @@ bool FakeOwner::evict(std::string_view key) {
 }
 
 bool FakeOwner::damage(std::string_view key, std::uint64_t draw) {
-  const std::optional<KeyView> value = peek(key);
-  if (!value || value->state != KeyState::committed || value->holders > 0 || value->value_bytes == 0) return false;
-  auto* bytes = reinterpret_cast<std::uint8_t*>(value->write_address);
-  bytes[draw % value->value_bytes] ^= static_cast<std::uint8_t>(1U << (draw / value->value_bytes % 8));
+  State& state = *state_;
+  const std::uint32_t id = state.keys.find(key);
+  if (id == kNone || state.keys[id].stored == kNone) return false;
+  Value& value = state.values[state.keys[id].stored];
+  if (value.state != ValueState::committed || value.holders > 0 || value.damaged) return false;
+  auto* bytes = reinterpret_cast<std::uint8_t*>(state.pool->write_address(value.slot));
+  bytes[draw % value.value_bytes] ^= static_cast<std::uint8_t>(1U << (draw / value.value_bytes % 8));
+  value.damaged = true;
+  ++state.value_damages;
   return true;
 }
 
@@ -64,7 +69,7 @@ void FakeOwner::restart(std::uint64_t generation_step) {
   state.orphaned_pins.clear();
   state.events.clear();
   state.live_plans = state.live_handles = state.undecided_commits = 0;
-  state.pins = state.prepared_slots = state.stored_keys = state.held_bytes = 0;
+  state.pins = state.prepared_slots = state.stored_keys = state.stored_bytes = state.held_bytes = 0;
   state.handle_number = 0;
   state.connected = false;
   state.generation += generation_step;

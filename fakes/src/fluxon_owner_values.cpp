@@ -17,6 +17,7 @@ std::uint32_t FakeOwner::State::reserve_value(std::uint32_t key, std::uint64_t v
   value.holders = 0;
   value.value_bytes = static_cast<std::uint32_t>(value_bytes);
   value.state = ValueState::prepared;
+  value.damaged = false;
   keys[key].prepared = id;
   ++keys[key].writing;
   ++prepared_slots;
@@ -55,6 +56,7 @@ void FakeOwner::State::store_value(std::uint32_t id, bool submitted) {
   value.state = ValueState::local_visible;
   stored.append(values, id);
   ++stored_keys;
+  stored_bytes += slot_bytes(value.value_bytes);
 }
 
 void FakeOwner::State::drop_route(std::uint32_t id) {
@@ -62,6 +64,7 @@ void FakeOwner::State::drop_route(std::uint32_t id) {
   keys[value.key].stored = kNone;
   stored.remove(values, id);
   --stored_keys;
+  stored_bytes -= slot_bytes(value.value_bytes);
   value.state = ValueState::removed;
   if (value.holders == 0) free_value(id);
 }
@@ -97,6 +100,7 @@ KeyView FakeOwner::State::view(std::uint32_t id) const {
   view.read_address = pool->read_address(value.slot);
   view.value_bytes = value.value_bytes;
   view.holders = value.holders;
+  view.damaged = value.damaged;
   return view;
 }
 

@@ -9,7 +9,7 @@ namespace holdfast::fakes {
 namespace {
 
 // Above this, giving pages back beats zeroing them, and the next run does not inherit the memory of this one.
-constexpr std::uint64_t kDiscardBytes = 64ULL << 20;
+constexpr std::uint64_t kPoolDiscardBytes = 64ULL << 20;
 
 std::uint8_t* bytes_at(std::uintptr_t address) { return reinterpret_cast<std::uint8_t*>(address); }
 
@@ -192,7 +192,7 @@ void SlotPool::recycle() {
 void SlotPool::reset(const SlotOptions& options, Arena& arena) {
   std::uint64_t touched_bytes = 0;
   for (const Grant& grant : grants_) touched_bytes += grant.touched_bytes;
-  if (touched_bytes > kDiscardBytes) {
+  if (touched_bytes > kPoolDiscardBytes) {
     arena.discard(region_.write_base, region_.bytes);
   } else {
     for (std::size_t at = 0; at < grants_.size(); ++at) {

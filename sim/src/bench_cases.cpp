@@ -116,7 +116,7 @@ void step_in_forest(State& state, std::uint64_t nodes) {
     const std::vector<std::string_view> path(kDepth, name);
     Node* deepest = forest.lookup(world, path);
     ready(*forest.get_or_create(*deepest, name));
-    if (Node* victim = forest.least_recent_evictable()) forest.forget_blob(*victim);
+    if (Node* victim = forest.first_evictable()) forest.forget_blob(*victim);
   }
   state.counters[kVisits] = Counter(static_cast<double>(forest.node_visits() - visits), Counter::kAvgIterations);
 }

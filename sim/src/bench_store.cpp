@@ -20,7 +20,7 @@ using BenchRuntime = RuntimeOf<FluxonBackend, CudaBackend, fakes::VirtualClock, 
 using BenchStore = PlanTierStore<BenchRuntime>;
 
 constexpr std::uint32_t kLayers = 40;
-constexpr std::size_t kValues = 2 * kLayers;
+constexpr std::size_t kValues = std::size_t{2} * kLayers;
 constexpr std::uint64_t kValueBytes = 256;
 constexpr std::uint64_t k4KiB = 4 << 10;
 constexpr std::uint64_t k64KiB = 64 << 10;

@@ -78,7 +78,7 @@ void ClaimBook::client_died() {
   }
   for (auto& [id, space] : namespaces_) {
     if (space.active()) pin_all(space, false);
-    space.sessions = space.unpinned_blobs = 0;
+    space.sessions = space.blobs = space.unpinned_blobs = 0;
   }
   claimed_slot_bytes_ = blobs_ = 0;
 }
@@ -113,6 +113,7 @@ void ClaimBook::set(Node& node, Claim claim, bool claimed, std::uint64_t nbytes)
   }
   claimed_slot_bytes_ += claimed ? node.kv_slot_bytes : 0 - node.kv_slot_bytes;
   blobs_ += claimed ? 1 : ~0ULL;
+  namespaces_[node.namespace_id].blobs += claimed ? 1 : ~0U;
   if (node.sink) return;
   Namespace& space = namespaces_[node.namespace_id];
   const bool was_active = space.active();
@@ -131,8 +132,12 @@ void ClaimBook::on_claim(Claim claim, std::string_view locator, std::uint32_t n_
 
 void ClaimBook::on_withdrawal(Claim claim, std::string_view locator) {
   const std::uint64_t identity = monitor_.identity_of(locator);
+  Node* node = find(identity);
+  const Namespace* space = node == nullptr ? nullptr : &namespaces_[node->namespace_id];
+  monitor_.lets_worlds_go(space != nullptr && space->sessions == 0 && space->blobs == 0);
   monitor_.on_withdrawal(claim, locator);
-  if (Node* node = find(identity)) set(*node, claim, false, 0);
+  monitor_.lets_worlds_go(false);
+  if (node != nullptr) set(*node, claim, false, 0);
 }
 
 }  // namespace holdfast::sim

@@ -47,6 +47,14 @@ struct KeyRecord {
   Nanos start_lost_ns = kNeverCommitted;  // when the answer of its put_start was lost
 };
 
+// Of one claim of a node: when it changed, in changes of all claims, and in which epoch its values were last put, or
+// found by gets; 0 = by an earlier client, as far as it told.
+struct ClaimStanding {
+  std::uint64_t claimed_at = 0;
+  std::uint64_t withdrawn_at = 0;
+  std::uint32_t seen_epoch = 0;
+};
+
 struct NodeRecord {
   std::uint64_t identity = 0;
   std::string name;
@@ -58,6 +66,7 @@ struct NodeRecord {
   unsigned claims = 0;                                 // bit 0 = kv, bit 1 = latent
   std::array<std::uint32_t, 2> withdrawn_operation{};  // by Claim; 0 = never
   std::array<std::uint32_t, 2> withdrawals{};          // by Claim
+  std::array<ClaimStanding, 2> standing{};             // by Claim
   std::array<std::vector<std::uint32_t>, 2> keys;      // by Claim
 };
 
@@ -90,6 +99,10 @@ class ClaimLedger {
   void assign(std::uint32_t key, std::uint32_t node, Claim claim);
   [[nodiscard]] NodeRecord& node(std::uint32_t node) { return nodes_[node]; }
   [[nodiscard]] const NodeRecord& node(std::uint32_t node) const { return nodes_[node]; }
+  template <class Visit>
+  void for_each_node(Visit&& visit) const {
+    for (const NodeRecord& node : nodes_) visit(node);
+  }
   [[nodiscard]] std::uint64_t held() const { return held_; }
   [[nodiscard]] std::uint64_t pinned() const { return pinned_; }
   void hold(std::uint64_t identity, bool held);

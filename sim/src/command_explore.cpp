@@ -130,7 +130,7 @@ Result<ExploreOptions> options_of(const Arguments& arguments, const CampaignJob&
 std::string how_far(const Exploration& exploration, const ExploreOptions& options) {
   if (exploration.failing) return "BROKEN";
   if (exploration.covered) {
-    return options.by == ExploreBy::dfs ? fmt::format("all with up to {} preemptions", options.preemptions_max)
+    return options.by == ExploreBy::dfs ? fmt::format("up to {} preemptions", options.preemptions_max)
                                         : "every end state";
   }
   return options.by == ExploreBy::dfs || options.by == ExploreBy::sleep_sets ? "not all" : "by chance";

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "command_line.hpp"
+#include "holdfast/core/capacity.hpp"
 #include "holdfast/core/fluxon_runtime.hpp"
 #include "holdfast/sim/files.hpp"
 #include "holdfast/sim/text.hpp"
@@ -22,7 +23,7 @@ CommandSpec spec() {
   CommandSpec spec;
   spec.name = "workload";
   spec.summary = "replay a real request trace: hit rate, evictions, bytes moved, every promise checked";
-  spec.usage = "FILE [--capacity BYTES|SHARE] [options]";
+  spec.usage = "FILE [--capacity BYTES|SHARE] [--eviction NAME] [options]";
   spec.about =
       "Each request resumes on its longest ready prefix and generates the rest, as a session of its own. A block of "
       "512 "
@@ -33,6 +34,10 @@ CommandSpec spec() {
       {"format", Kind::value, "NAME", "of the file: mooncake (the default, and the only one)"},
       {"capacity", Kind::value, "SIZE",
        "bytes the manager may hold, like 64MiB, or a share of all different blocks, like 25% (default: no limit)"},
+      {"lower-mark", Kind::value, "SIZE",
+       "bytes or a share, as above: a put that needs room makes it down to here (default: the capacity)"},
+      {"eviction", Kind::value, "NAME",
+       "which blob goes first: lru, the least recently used, or frequency, the least often used too (default lru)"},
       out_option(),
       {"hang-limit", Kind::value, "TIME", "real time after which it counts as hung (default 10m)"},
       disable_option(),
@@ -41,6 +46,7 @@ CommandSpec spec() {
   spec.examples = {
       {"without a limit", "holdfast workload conversation_trace.jsonl"},
       {"with a quarter of its footprint", "holdfast workload conversation_trace.jsonl --capacity 25%"},
+      {"what was found often stays longer", "holdfast workload trace.jsonl --capacity 5% --eviction frequency"},
   };
   return spec;
 }
@@ -70,6 +76,29 @@ Result<Workload> read_file(const Arguments& arguments) {
   return workload;
 }
 
+Result<Capacity> capacity_of(const Arguments& arguments, std::string_view option) {
+  const auto text = arguments.value(std::string(option));
+  if (!text) return Capacity{};
+  return parse_capacity("--" + std::string(option), *text);
+}
+
+std::uint64_t bytes_of(const Capacity& capacity, std::uint64_t footprint_bytes) {
+  if (!capacity.share) return capacity.bytes;
+  return std::max<std::uint64_t>(1, footprint_bytes * capacity.share->numerator / capacity.share->denominator);
+}
+
+Result<Eviction> eviction_of(const Arguments& arguments) {
+  const std::string name = arguments.value("eviction").value_or(std::string(name_of(Eviction::lru)));
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kEvictionCount; ++i) {
+    const auto eviction = static_cast<Eviction>(i);
+    if (name_of(eviction) == name) return eviction;
+    names.emplace_back(name_of(eviction));
+  }
+  return refusal("--eviction", fmt::format("there is no order '{}'{}; there are lru and frequency", printable(name),
+                                           did_you_mean(name, names)));
+}
+
 Result<ExitStatus> workload_main(const Arguments& arguments) {
   CampaignJob job;
   job.out = arguments.value("out").value_or("");
@@ -78,12 +107,12 @@ Result<ExitStatus> workload_main(const Arguments& arguments) {
   if (!disabled) return disabled.error();
   auto hang_limit = hang_limit_of(arguments, 10 * kMinute);
   if (!hang_limit) return hang_limit.error();
-  Capacity capacity;
-  if (const auto text = arguments.value("capacity")) {
-    auto parsed = parse_capacity("--capacity", *text);
-    if (!parsed) return parsed.error();
-    capacity = *parsed;
-  }
+  auto capacity = capacity_of(arguments, "capacity");
+  if (!capacity) return capacity.error();
+  auto lower_mark = capacity_of(arguments, "lower-mark");
+  if (!lower_mark) return lower_mark.error();
+  auto eviction = eviction_of(arguments);
+  if (!eviction) return eviction.error();
   auto workload = read_file(arguments);
   if (!workload) return workload.error();
 
@@ -92,19 +121,19 @@ Result<ExitStatus> workload_main(const Arguments& arguments) {
   figures.requests = workload->requests.size();
   figures.blocks = workload->blocks;
   figures.footprint_bytes = footprint_bytes(*workload, options.value_bytes);
-  figures.capacity_bytes = capacity.bytes;
-  if (capacity.share) {
-    figures.capacity_bytes =
-        std::max<std::uint64_t>(1, figures.footprint_bytes * capacity.share->numerator / capacity.share->denominator);
+  options.capacity_bytes = figures.capacity_bytes = bytes_of(*capacity, figures.footprint_bytes);
+  options.lower_mark_bytes = bytes_of(*lower_mark, figures.footprint_bytes);
+  options.eviction = *eviction;
+  if (Status valid = validate_marks({options.capacity_bytes, options.lower_mark_bytes}); !valid) {
+    return refusal("--lower-mark", valid.error().detail);
   }
-  options.capacity_bytes = figures.capacity_bytes;
   auto trace = workload_trace(*workload, options);
   if (!trace) return refusal("holdfast workload", explain(trace.error()));
 
-  std::string command =
-      fmt::format("holdfast workload {}{}", shell_word(*arguments.operand()),
-                  capacity.bytes == 0 && !capacity.share ? std::string()
-                                                         : " --capacity " + shell_word(*arguments.value("capacity")));
+  std::string command = fmt::format("holdfast workload {}", shell_word(*arguments.operand()));
+  for (const char* option : {"capacity", "lower-mark", "eviction"}) {
+    if (const auto value = arguments.value(option)) command += fmt::format(" --{} {}", option, shell_word(*value));
+  }
   job.options.seeds = {1, 1};
   job.options.hang_limit_ns = *hang_limit;
   job.options.recheck = {0, 1};

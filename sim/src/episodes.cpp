@@ -8,17 +8,17 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr std::int32_t kInvalid = static_cast<std::int32_t>(FluxonErrc::invalid_argument);
+constexpr std::int32_t kWentInvalid = static_cast<std::int32_t>(FluxonErrc::invalid_argument);
 constexpr std::int32_t kExists = static_cast<std::int32_t>(FluxonErrc::key_already_exists);
 constexpr std::int32_t kBeingWritten = static_cast<std::int32_t>(FluxonErrc::key_being_written);
-constexpr std::int32_t kNotFound = static_cast<std::int32_t>(FluxonErrc::key_not_found);
-constexpr std::int32_t kNetwork = static_cast<std::int32_t>(FluxonErrc::network);
+constexpr std::int32_t kWentMissing = static_cast<std::int32_t>(FluxonErrc::key_not_found);
+constexpr std::int32_t kNetworkDown = static_cast<std::int32_t>(FluxonErrc::network);
 constexpr std::int32_t kTimeout = static_cast<std::int32_t>(CommitCode::timeout);
 constexpr std::int32_t kUnknown = static_cast<std::int32_t>(CommitCode::unknown);
 constexpr std::int32_t kGone = static_cast<std::int32_t>(CommitCode::reservation_gone);
 constexpr std::int32_t kRestarted = static_cast<std::int32_t>(CommitCode::owner_restarted);
-constexpr std::int32_t kLaunch = static_cast<std::int32_t>(CudaErrc::launch_failure);
-constexpr std::int32_t kValue = static_cast<std::int32_t>(CudaErrc::invalid_value);
+constexpr std::int32_t kLaunchFailed = static_cast<std::int32_t>(CudaErrc::launch_failure);
+constexpr std::int32_t kBadValue = static_cast<std::int32_t>(CudaErrc::invalid_value);
 constexpr std::int32_t kNoMemory = static_cast<std::int32_t>(CudaErrc::memory_allocation);
 constexpr std::int32_t kAlready = static_cast<std::int32_t>(CudaErrc::host_memory_already_registered);
 constexpr std::int32_t kNotSupported = static_cast<std::int32_t>(CudaErrc::not_supported);
@@ -98,30 +98,31 @@ void TraceAuthor::put_fault(Id step, const Path& path) {
   switch (rng_.below(13)) {
     case 0:
       return fault(step, Call::local_fast_put_start, put, FaultKind::before,
-                   any_of({kInvalid, kExists, kBeingWritten, kNetwork}));
+                   any_of({kWentInvalid, kExists, kBeingWritten, kNetworkDown}));
     case 1:
-      return fault(step, Call::local_fast_put_start, put, one_in(2) ? FaultKind::lost : FaultKind::before, kNetwork);
+      return fault(step, Call::local_fast_put_start, put, one_in(2) ? FaultKind::lost : FaultKind::before,
+                   kNetworkDown);
     case 2:
       return fault(step, Call::local_fast_put_start, put, FaultKind::before, any_of({kExists, kBeingWritten}));
     case 3:
-      fault(step, Call::copy_batch, batch, any_of({FaultKind::before, FaultKind::part}), kLaunch, seed);
+      fault(step, Call::copy_batch, batch, any_of({FaultKind::before, FaultKind::part}), kLaunchFailed, seed);
       if (one_in(3)) any_fault(step, Call::put_abort, 0);
-      if (one_in(4)) fault(step, wait_call(), batch, FaultKind::before, kLaunch);
+      if (one_in(4)) fault(step, wait_call(), batch, FaultKind::before, kLaunchFailed);
       return;
     case 4:
-      fault(step, wait_call(), batch, FaultKind::before, kLaunch, 0, one_in(8));
+      fault(step, wait_call(), batch, FaultKind::before, kLaunchFailed, 0, one_in(8));
       if (one_in(3)) any_fault(step, Call::put_abort, 0);
       return;
     case 5:
-      fault(step, Call::local_fast_put_commit, put, FaultKind::before, kInvalid);
+      fault(step, Call::local_fast_put_commit, put, FaultKind::before, kWentInvalid);
       if (one_in(3)) any_fault(step, Call::put_abort, 0);
       return;
     case 6:
       return fault(step, Call::commit_wait, put, FaultKind::before,
-                   any_of({kNetwork, kTimeout, kUnknown, kRestarted, kGone}));
+                   any_of({kNetworkDown, kTimeout, kUnknown, kRestarted, kGone}));
     case 7:
     case 8:
-      return fault(step, Call::commit_wait, put, FaultKind::lost, any_of({kNetwork, kTimeout, kUnknown}));
+      return fault(step, Call::commit_wait, put, FaultKind::lost, any_of({kNetworkDown, kTimeout, kUnknown}));
     case 9:
       return fault(step, Call::commit_wait, put, FaultKind::part, any_of({kTimeout, kUnknown, kGone}), seed);
     case 10:
@@ -190,7 +191,7 @@ void TraceAuthor::play_leftovers() {
   const std::uint64_t seed = rng_.below(1 << 16);
   switch (rng_.below(4)) {
     case 0:
-      fault(step, Call::local_fast_put_commit, failing, FaultKind::before, kInvalid);
+      fault(step, Call::local_fast_put_commit, failing, FaultKind::before, kWentInvalid);
       break;
     case 1:
       fault(step, Call::commit_wait, failing, FaultKind::before, any_of({kGone, kRestarted}));
@@ -199,7 +200,7 @@ void TraceAuthor::play_leftovers() {
       fault(step, Call::commit_wait, failing, FaultKind::part, any_of({kTimeout, kGone}), seed);
       break;
     default:
-      fault(step, Call::commit_wait, failing, FaultKind::lost, any_of({kNetwork, kTimeout}));
+      fault(step, Call::commit_wait, failing, FaultKind::lost, any_of({kNetworkDown, kTimeout}));
       break;
   }
   // A route that comes late makes the removal miss; a removal may fail by itself.
@@ -208,9 +209,9 @@ void TraceAuthor::play_leftovers() {
                    static_cast<std::uint64_t>(rng_.between(1, 30)) * kSecond});
   } else if (one_in(2)) {
     const auto kind = any_of({FaultKind::before, FaultKind::lost});
-    fault(step, Call::remove, 0, kind, kNetwork, 0, one_in(2));
+    fault(step, Call::remove, 0, kind, kNetworkDown, 0, one_in(2));
   } else if (one_in(4)) {
-    fault(step, Call::remove, 0, FaultKind::lost, kNotFound);
+    fault(step, Call::remove, 0, FaultKind::lost, kWentMissing);
   }
   follow_up(path, keep);
 }
@@ -221,23 +222,24 @@ void TraceAuthor::get_fault(Id step, const Path& path) {
   const bool for_good = one_in(4);
   switch (rng_.below(12)) {
     case 0:
-      return fault(step, Call::get_start, get, any_of({FaultKind::before, FaultKind::lost}), kNetwork, 0, for_good);
+      return fault(step, Call::get_start, get, any_of({FaultKind::before, FaultKind::lost}), kNetworkDown, 0, for_good);
     case 1:
       fault(step, Call::get_start, get, FaultKind::part, 0, seed, for_good);
       if (one_in(3)) any_fault(step, Call::cancel_get_transfer, 0);
       return;
     case 2:
-      return fault(step, Call::get_transfer, get, FaultKind::part, kNotFound, seed, for_good);
+      return fault(step, Call::get_transfer, get, FaultKind::part, kWentMissing, seed, for_good);
     case 3:
-      fault(step, Call::get_transfer, get, FaultKind::before, kInvalid, 0, for_good);
+      fault(step, Call::get_transfer, get, FaultKind::before, kWentInvalid, 0, for_good);
       if (one_in(3)) any_fault(step, Call::cancel_get_transfer, 0);
       return;
     case 4:
-      return fault(step, Call::get_transfer, get, any_of({FaultKind::before, FaultKind::lost}), kNetwork, 0, for_good);
+      return fault(step, Call::get_transfer, get, any_of({FaultKind::before, FaultKind::lost}), kNetworkDown, 0,
+                   for_good);
     case 5:
-      return fault(step, Call::copy_batch, get, any_of({FaultKind::before, FaultKind::part}), kLaunch, seed);
+      return fault(step, Call::copy_batch, get, any_of({FaultKind::before, FaultKind::part}), kLaunchFailed, seed);
     case 6:
-      return fault(step, wait_call(), get, FaultKind::before, kLaunch, 0, one_in(8));
+      return fault(step, wait_call(), get, FaultKind::before, kLaunchFailed, 0, one_in(8));
     case 7:
       return any_fault(step, Call::release_views, get);
     case 8:
@@ -276,7 +278,7 @@ void TraceAuthor::play_evict() {
   if (failing) {
     const auto nth = static_cast<std::uint32_t>(rng_.below(2));
     const auto kind = any_of({FaultKind::before, FaultKind::lost});
-    fault(step, Call::remove, nth, kind, kNetwork, 0, one_in(2));
+    fault(step, Call::remove, nth, kind, kNetworkDown, 0, one_in(2));
   }
   if (one_in(2)) resume(session);
   if (held) trace_.unhold(hold);
@@ -333,7 +335,7 @@ void TraceAuthor::play_owner_restart() {
       const Path path = fresh_path(&keep);
       const Id session = open(path);
       if (keep > 0) resume(session);
-      fault(trace_.generate(session), wait_call(), latent_puts(path), FaultKind::before, kLaunch, 0, true);
+      fault(trace_.generate(session), wait_call(), latent_puts(path), FaultKind::before, kLaunchFailed, 0, true);
       trace_.owner_restart();
       break;
     }
@@ -454,11 +456,11 @@ void TraceAuthor::registration_trouble(Id step) {
   const auto piece = static_cast<std::uint32_t>(rng_.below(pieces));
   switch (rng_.below(5)) {
     case 0:
-      return fault(step, Call::host_register, pieces + piece, FaultKind::before, any_of({kValue, kNotSupported}));
+      return fault(step, Call::host_register, pieces + piece, FaultKind::before, any_of({kBadValue, kNotSupported}));
     case 1:
       return fault(step, Call::host_register, pieces, FaultKind::before, kNoMemory, 0, true);
     case 2:
-      return fault(step, Call::host_register, pieces - 1, FaultKind::before, any_of({kNoMemory, kValue}));
+      return fault(step, Call::host_register, pieces - 1, FaultKind::before, any_of({kNoMemory, kBadValue}));
     case 3:
       return fault(step, Call::host_register, piece, FaultKind::before, kAlready, rng_.below(3));
     default:

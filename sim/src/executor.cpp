@@ -157,16 +157,22 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
 
   system_options = {};
   system_options.capacity_bytes = run_trace.capacity_bytes;
+  system_options.lower_mark_bytes = run_trace.lower_mark_bytes;
+  system_options.eviction = run_trace.eviction;
   system_options.grant_bytes = run_trace.grant_bytes;
   system_options.hash_seed = perturbation.hash_seed;
   system_options.in_memory_store = run_trace.in_memory_store;
   system_options.batches_in_flight = run_trace.batches_in_flight;
+  system_options.pump_probes = run_trace.pump_probes;
   system_options.checksums = run_trace.checksums;
   if (run_trace.in_memory_store) lend_staging(staging_bytes_of(run_trace));
   sync.attach(side_by_side ? &scheduler : nullptr, side_by_side ? &turn_taker : nullptr);
   times_switched = rounds = 0;
   hosts.clear();
   endings.clear();
+  if (run_trace.capacity_bytes != 0 && !run_trace.in_memory_store) {
+    monitor.watch_puts([this](std::uint64_t slots) { check_put_fits(slots); });
+  }
   system = factory(side_by_side ? turn_ports : ports, book, system_options);
   // Before the first step nothing is injected.
   context.faults_on = false;
@@ -216,6 +222,7 @@ RunResult Executor::Impl::take_result() {
 void Executor::Impl::run_step(const Step& step) {
   Ending ending = perform(step);
   if (injector.client_dead()) after_death(step, ending);
+  check_accounts();
   end_step(step, ending);
 }
 

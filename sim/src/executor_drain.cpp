@@ -63,6 +63,7 @@ void Executor::Impl::drain() {
   const MarkCounts marks_before = context.marks;
   check_clean_cycle();
   settle();
+  check_index_agrees();
   set_totals(before);
   context.marks = marks_before;
 
@@ -296,14 +297,26 @@ Executor::Impl::PathAgain Executor::Impl::path_again(SessionId id, const Geometr
 
 // ---- What is left.
 
-void Executor::Impl::check_capacity() {
-  if (trace->capacity_bytes == 0) return;
-  context.verdicts.checked(Invariant::quiescent_baseline);
-  if (book.claimed_slot_bytes() <= trace->capacity_bytes) return;
-  context.violate(Invariant::quiescent_baseline, {},
-                  "what is claimed takes " + std::to_string(book.claimed_slot_bytes()) + " bytes of a capacity of " +
-                      std::to_string(trace->capacity_bytes),
-                  "more than the capacity");
+void Executor::Impl::check_index_agrees() {
+  // After a lie anything may be believed.
+  if (trace->in_memory_store || hostile) return;
+  context.verdicts.checked(Invariant::index_agrees);
+  if (monitor.claims_not_stored().empty()) return;
+  Ending ending;
+  begin_clock(Operation::pump);
+  monitor.begin(Operation::pump);
+  const PumpOutcome outcome = system->probe();
+  check_clock();
+  monitor.end(true);
+  for (const Error& error : outcome.errors) note_error(ending, error);
+  const std::vector<std::string> gone = monitor.claims_not_stored();
+  if (!gone.empty()) {
+    context.violate(Invariant::index_agrees, {},
+                    "the store was asked for everything that is claimed, and " + std::to_string(gone.size()) +
+                        " claims are left of what it has not, as the " + gone.front(),
+                    "claims of what is gone");
+  }
+  settle();
 }
 
 void Executor::Impl::check_store_is_accounted(const Inspection& inspection) {

@@ -136,6 +136,8 @@ struct Executor::Impl {
   void close_session(Session& session, Ending& ending);
   std::optional<IngestOutcome> generate_chunk(Session& session, Ending& ending);
   std::uint32_t resume_session(Session& session, Ending& ending);
+  void check_damage_told(const Result<ResumeOutcome>& answer);
+  void check_retries(const Session& session, const ResumeOutcome& outcome);
   void mark_ingest(const Session& session, const ClaimBook::Node& node, const IngestOutcome& outcome,
                    bool was_unsettled);
   void mark_resume(const Session& session, const ResumeOutcome& outcome, std::uint32_t ready_before);
@@ -177,9 +179,19 @@ struct Executor::Impl {
   [[nodiscard]] const Step* path_to_try();
   // Resumes clean_step's path, and writes all of it but its last chunk.
   [[nodiscard]] PathAgain path_again(SessionId id, const Geometry& geometry);
-  void check_capacity();
+  // Once the store has been asked for everything, what is claimed is there.
+  void check_index_agrees();
   void check_store_is_accounted(const Inspection& inspection);
   void check_owner_baseline();
+
+  // ---- executor_capacity.cpp: what may be held, and what is accounted.
+  // Before a put of so many slot bytes starts.
+  void check_put_fits(std::uint64_t slots);
+  // While no step is under way.
+  void check_accounts();
+  // Slot bytes of what is stored and this client knows of; nothing when that cannot be told.
+  [[nodiscard]] std::optional<std::uint64_t> held_and_known();
+  void check_capacity();
 
   // ---- What they share.
   [[nodiscard]] Session* find(SessionId id, bool open_only = true);

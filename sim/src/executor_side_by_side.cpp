@@ -97,6 +97,7 @@ void Executor::Impl::run_side_by_side() {
       together.push_back(&trace->steps[at++]);
     } while (at < trace->steps.size() && !trace->steps[at].join && trace->steps[at].kind != StepKind::restart);
     while (!together.empty()) together = run_together(together);
+    check_accounts();
   }
 }
 

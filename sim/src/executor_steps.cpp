@@ -55,6 +55,9 @@ std::uint32_t sink_chunks(const Geometry& geometry) {
   return (geometry.sink_frames + geometry.frames_per_chunk - 1) / geometry.frames_per_chunk;
 }
 
+// Incomplete reads of one resume, the last of which leaves it cold.
+constexpr std::uint32_t kRetriesMax = 4;
+
 }  // namespace
 
 Executor::Impl::Ending Executor::Impl::execute(const Step& step) {
@@ -243,6 +246,12 @@ std::optional<IngestOutcome> Executor::Impl::generate_chunk(Session& session, En
   doing.told.add(answer->absorbed);
   if (answer->kv == IngestResult::published) result.bytes_to_host += footprint.kv_bytes;
   if (answer->latent == IngestResult::published) result.bytes_to_host += source.latent_bytes;
+  if (!injector.client_dead()) {
+    if (answer->kv == IngestResult::already_ready) monitor.relied_on(node.identity, Claim::kv);
+    if (source.latent_bytes != 0 && answer->latent == IngestResult::already_ready) {
+      monitor.relied_on(node.identity, Claim::latent);
+    }
+  }
   doing.absorptions.put_not_published =
       answer->kv != IngestResult::published || (source.latent_bytes != 0 && answer->latent != IngestResult::published);
   mark_ingest(session, book_node(index), *answer, was_unsettled);  // other steps may have made nodes meanwhile
@@ -317,6 +326,8 @@ std::uint32_t Executor::Impl::resume_session(Session& session, Ending& ending) {
   engine.begin_resume();
   const Result<ResumeOutcome> answer = operate(Operation::resume, ending, [&] { return system->resume(session.id); });
   if (answer) doing.told.add(answer->absorbed);
+  if (answer && !injector.client_dead()) check_retries(session, *answer);
+  if (monitor.read_damaged() && !injector.client_dead()) check_damage_told(answer);
   // A dead client's session is nobody's; what it left in the ring is never used.
   if (injector.client_dead()) {
     engine.end_resume_cold();
@@ -347,6 +358,35 @@ std::uint32_t Executor::Impl::resume_session(Session& session, Ending& ending) {
                             static_cast<std::uint64_t>(answer->matched_chunks) * layout.geometry.latent_bytes;
   mark_resume(session, *answer, ready_before);
   return answer->matched_chunks;
+}
+
+void Executor::Impl::check_retries(const Session& session, const ResumeOutcome& outcome) {
+  if (outcome.retries == 0) return;
+  context.verdicts.checked(Invariant::index_agrees);
+  if (outcome.retries > kRetriesMax) {
+    context.violate(Invariant::index_agrees, {},
+                    "a resume read again " + std::to_string(outcome.retries) + " times, at most " +
+                        std::to_string(kRetriesMax) + " times are its bound",
+                    "retries past their bound");
+  }
+  // Others may have stored something since.
+  if (outcome.matched_chunks > 0 || outcome.retries >= kRetriesMax || side_by_side || session.mistaken) return;
+  const std::uint32_t left = claimed_chunks(session, true);
+  if (left < session.break_even_k) return;
+  context.violate(Invariant::index_agrees, {},
+                  "a resume is cold after " + std::to_string(outcome.retries) + " incomplete reads, but " +
+                      std::to_string(left) + " chunks are claimed with their latents",
+                  "no retry");
+}
+
+void Executor::Impl::check_damage_told(const Result<ResumeOutcome>& answer) {
+  context.verdicts.checked(Invariant::error_told);
+  const auto tells = [](const Error& error) {
+    return mentions(error, Origin::core, static_cast<std::int32_t>(Errc::corrupt));
+  };
+  if (answer ? std::ranges::any_of(answer->absorbed, tells) : tells(answer.error())) return;
+  context.violate(Invariant::error_told, {}, "a resume was given values that had been damaged, and told nobody",
+                  "damage that nobody told of");
 }
 
 void Executor::Impl::mark_resume(const Session& session, const ResumeOutcome& outcome, std::uint32_t ready_before) {

@@ -23,9 +23,9 @@ std::string kind_of(const SeedFailure& failure) {
 
 bool can_be_shrunk(const SeedFailure& failure) { return failure.has_trace && failure.kind != FailureKind::divergence; }
 
-class Writer {
+class TraceWriter {
  public:
-  Writer(const CampaignResult& result, const FailureTracesOptions& options) : result_(result), options_(options) {
+  TraceWriter(const CampaignResult& result, const FailureTracesOptions& options) : result_(result), options_(options) {
     for (const SeedFailure& failure : result.failures) {
       if (can_be_shrunk(failure) && first_of_kind_.size() < kKindsMax)
         first_of_kind_.emplace(kind_of(failure), &failure);
@@ -118,7 +118,7 @@ class Writer {
 }  // namespace
 
 Result<FailureTraces> write_failure_traces(const CampaignResult& result, const FailureTracesOptions& options) {
-  return Writer(result, options).write();
+  return TraceWriter(result, options).write();
 }
 
 Status write_shrunk_trace(const std::string& file, const Trace& original, Trace shrunk) {

@@ -11,7 +11,7 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr std::int32_t kSticky = static_cast<std::int32_t>(CudaErrc::illegal_address);
+constexpr std::int32_t kStickyError = static_cast<std::int32_t>(CudaErrc::illegal_address);
 constexpr std::uint32_t kPersistentOneIn = 6;
 constexpr std::uint32_t kNthMax = 8;
 constexpr std::uint32_t kBurstStepsMax = 3;
@@ -130,7 +130,7 @@ class Scatterer {
     fitting_.clear();
     for (const LegalFault& legal : legal_faults()) {
       const bool fits = (calls & bit_of(legal.call)) != 0 && (kinds & bit_of(legal.kind)) != 0 && allowed(legal);
-      if (fits && legal.code != kSticky) fitting_.push_back(&legal);
+      if (fits && legal.code != kStickyError) fitting_.push_back(&legal);
     }
     return fitting_.empty() ? nullptr : fitting_[rng_.below(fitting_.size())];
   }

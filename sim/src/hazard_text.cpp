@@ -8,7 +8,7 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr std::array<std::string_view, 9> kCallNames{
+constexpr std::array<std::string_view, 9> kHazardCallNames{
     "copy_batch", "an engine's kernel", "an engine's free", "local_fast_put_start", "local_fast_put_commit",
     "put_abort",  "release_views",      "host_unregister",  "a host's own access"};
 constexpr std::array<std::string_view, 6> kEdgeNames{"a host's wait",
@@ -78,7 +78,7 @@ std::string owed_between(HazardEdge edge, const HazardAccess& earlier, const Haz
 
 }  // namespace
 
-std::string_view name_of(HazardCall call) { return kCallNames.at(static_cast<std::size_t>(call)); }
+std::string_view name_of(HazardCall call) { return kHazardCallNames.at(static_cast<std::size_t>(call)); }
 std::string_view name_of(HazardEdge edge) { return kEdgeNames.at(static_cast<std::size_t>(edge)); }
 
 HazardAccess HazardChecker::told(const Record& record) const {

@@ -10,7 +10,7 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr std::int32_t code_of(CudaErrc errc) { return static_cast<std::int32_t>(errc); }
+constexpr std::int32_t cuda_code(CudaErrc errc) { return static_cast<std::int32_t>(errc); }
 
 std::string_view cuda_worded(std::int32_t code) {
   switch (static_cast<CudaErrc>(code)) {
@@ -42,7 +42,7 @@ struct Injector::Impl::Cuda final : CudaBackend {
   [[nodiscard]] CudaBackend& below() const { return injector.below_cuda; }
 
   Error told(const FaultPoint& point, std::string subject = {}) {
-    if (point.code == code_of(CudaErrc::illegal_address)) {
+    if (point.code == cuda_code(CudaErrc::illegal_address)) {
       injector.context_dead = true;
       if (injector.owner.live_plans() > 0) injector.context.marks.reach(Mark::context_dead_plan_open);
     }
@@ -63,7 +63,7 @@ struct Injector::Impl::Cuda final : CudaBackend {
   }
 
   static Error context_lost(Call which) {
-    constexpr std::int32_t kSticky = code_of(CudaErrc::illegal_address);
+    constexpr std::int32_t kSticky = cuda_code(CudaErrc::illegal_address);
     return cuda_failure(which, kSticky, cuda_worded(kSticky));
   }
 
@@ -73,7 +73,7 @@ struct Injector::Impl::Cuda final : CudaBackend {
     if (injector.context_dead) return context_lost(Call::host_register);
     if (arrival.fault != nullptr) {
       const FaultPoint& point = *arrival.fault;
-      if (point.code != code_of(CudaErrc::host_memory_already_registered)) return told(point);
+      if (point.code != cuda_code(CudaErrc::host_memory_already_registered)) return told(point);
       // Somebody else was first; what the attributes say of the range must be true.
       const std::uint64_t half = bytes / 2;
       // The whole of it only where others map it too: nobody registers the store's own memory and means it.

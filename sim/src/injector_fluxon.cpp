@@ -12,9 +12,9 @@ namespace holdfast::sim {
 namespace {
 
 constexpr std::string_view kTransport = "transport failure: connection reset by peer";
-constexpr std::string_view kClosed = "the store is closed";
+constexpr std::string_view kClosedText = "the store is closed";
 
-constexpr std::int32_t code_of(FluxonErrc errc) { return static_cast<std::int32_t>(errc); }
+constexpr std::int32_t fluxon_code(FluxonErrc errc) { return static_cast<std::int32_t>(errc); }
 
 std::string_view fluxon_worded(std::int32_t code) {
   switch (static_cast<FluxonErrc>(code)) {
@@ -23,7 +23,7 @@ std::string_view fluxon_worded(std::int32_t code) {
     case FluxonErrc::backend_unavailable:
       return "not mounted";
     case FluxonErrc::store_closed:
-      return kClosed;
+      return kClosedText;
     case FluxonErrc::key_not_found:
       return "key not found";
     case FluxonErrc::key_already_exists:
@@ -108,7 +108,7 @@ struct Injector::Impl::Pending final : PendingCommit {
     const bool past_patience = !answer && is_fluxon(answer.error(), FluxonErrc::timeout);
     if (due.late != nullptr) {
       injector.fire(*std::exchange(due.late, nullptr), past_patience ? Origin::fluxon : Origin::core,
-                    past_patience ? code_of(FluxonErrc::timeout) : 0);
+                    past_patience ? fluxon_code(FluxonErrc::timeout) : 0);
     }
     if (past_patience) return answer;
     if (due.lie != nullptr) return injector.lie_about(*std::exchange(due.lie, nullptr), std::move(answer));
@@ -187,7 +187,7 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
         static_cast<void>(below().local_fast_put_start(keys, value_len, options));
         return told(point, kTransport);
       }
-      const bool no_slot = point.code == code_of(FluxonErrc::network);
+      const bool no_slot = point.code == fluxon_code(FluxonErrc::network);
       if (no_slot) injector.context.clock.advance_by(kPutStartWaitLimit);
       return told(point, no_slot ? "no free slots for 30 s" : fluxon_worded(point.code),
                   keys.empty() ? std::string() : std::string(keys.front()));
@@ -325,7 +325,7 @@ struct Injector::Impl::Fluxon final : FluxonBackend {
         static_cast<void>(below().get_transfer(handle, prefix_len));
         return told(point);
       }
-      if (point.code == code_of(FluxonErrc::invalid_argument)) return told(point);
+      if (point.code == fluxon_code(FluxonErrc::invalid_argument)) return told(point);
       // The handle is consumed without a plan.
       if (point.kind == FaultKind::part) return vanished(point, handle, prefix_len);
       static_cast<void>(below().cancel_get_transfer(handle));

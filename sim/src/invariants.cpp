@@ -31,6 +31,11 @@ constexpr std::array<Promise, kInvariantCount> kPromises{{
     {"exact-bytes", "a resumed ring, its latents and every output frame hash equal the cold run's"},
     {"namespace-isolation", "no byte crosses worlds, layouts or formats"},
     {"pinned-stays", "eviction never takes a pinned, referenced or unsettled blob, and always leaves the skeleton"},
+    {"capacity-bound",
+     "what is accounted covers what is held, and more only by what is in doubt or was evicted unseen; no put starts "
+     "that goes over the limit"},
+    {"index-agrees",
+     "what a get did not find is withdrawn, exactly that and not more, and an owner that has gone is believed nothing"},
     {"restart-safe",
      "after death at any call and a restart from the last snapshot a resume is right or cold, never wrong"},
     {"error-told",

@@ -76,8 +76,11 @@ void Monitor::Impl::reset() {
   tensors.clear();
   last_tensor = 0;
   tensor_ordinal = registration_ordinal = 0;
-  memory_store = side_by_side = false;
+  memory_store = side_by_side = world_goes = false;
+  watch_put = nullptr;
   heard = known = 0;
+  claim_changes = last_epoch_before = 0;
+  last_doubtful = false;
 }
 
 Monitor::Monitor(RunContext& context, FluxonBackend& fluxon, CudaBackend& cuda, FileBackend& files, const Tap& tap)
@@ -100,6 +103,17 @@ void Monitor::goes_on() { impl_->learn_what_was_heard(); }
 
 void Monitor::expect_side_by_side() { impl_->side_by_side = true; }
 void Monitor::expect_memory_store() { impl_->memory_store = true; }
+
+void Monitor::watch_puts(PutWatch watch) { impl_->watch_put = std::move(watch); }
+std::uint64_t Monitor::live_put_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const std::uint32_t index : impl_->plans.live_plans()) {
+    const PlanRecord& plan = impl_->plans.plan(index);
+    if (plan.sort == PlanSort::put) bytes += plan.keys.size() * slot_bytes(plan.value_bytes);
+  }
+  return bytes;
+}
+void Monitor::lets_worlds_go(bool idle) { impl_->world_goes = idle; }
 
 void Monitor::declare_tensor(std::uintptr_t base, std::uint64_t bytes) {
   auto& tensors = impl_->tensors;

@@ -14,27 +14,9 @@ constexpr std::string_view kOperationNames[] = {"none",    "open",      "resume"
                                                 "evict",   "make_room", "warm_up",  "pump",   "snapshot",
                                                 "restore", "close",     "shut_down"};
 
-std::string_view name_of(Operation operation) { return kOperationNames[static_cast<std::size_t>(operation)]; }
-
 }  // namespace
 
-template <class Visit>
-void Monitor::Impl::each_key(Claim claim, std::string_view locator, std::uint32_t n_layers, Visit&& visit) {
-  if (claim == Claim::latent) {
-    visit(std::size_t{0}, locator);
-    return;
-  }
-  key_name_.assign(locator);
-  key_name_ += ":L";
-  const std::size_t stem = key_name_.size();
-  for (std::uint32_t layer = 0; layer < n_layers; ++layer) {
-    key_name_.resize(stem);
-    fmt::format_to(std::back_inserter(key_name_), "{}:k", layer);
-    visit(std::size_t{2} * layer, std::string_view(key_name_));
-    key_name_.back() = 'v';
-    visit(std::size_t{2} * layer + 1, std::string_view(key_name_));
-  }
-}
+std::string_view name_of(Operation operation) { return kOperationNames[static_cast<std::size_t>(operation)]; }
 
 std::string Monitor::Impl::name(const NodeRecord& node) const {
   if (!node.name.empty()) return node.name;
@@ -43,6 +25,8 @@ std::string Monitor::Impl::name(const NodeRecord& node) const {
 
 void Monitor::Impl::begin(Operation kind, std::uint32_t source) {
   operation.begin(kind, source, ++last_ordinal);
+  operation.epoch_before = segments.epoch();
+  operation.changes_before = claim_changes;
   context.log.event(now(), "begin", std::array{static_cast<std::uint64_t>(kind)}, [&] {
     return source == kNobody ? std::string(name_of(kind))
                              : fmt::format("{} of {}", name_of(kind), name(claims.node(source)));
@@ -105,6 +89,7 @@ void Monitor::Impl::end(bool ok) {
                                 sim::name_of(removal.claim), name(node), name_of(operation.kind)),
                     fmt::format("{} claim and removal", sim::name_of(removal.claim)));
   }
+  check_agreement(ok);
   const bool evicts = operation.kind == Operation::evict || operation.kind == Operation::make_room;
   if (evicts && claims.held() + claims.pinned() > 0) context.verdicts.checked(Invariant::pinned_stays);
   operation.begin(Operation::none, kNobody, ++last_ordinal);
@@ -179,6 +164,7 @@ void Monitor::Impl::claim(Claim claim, std::string_view locator, std::uint32_t n
                     [&] { return fmt::format("{} of {}", sim::name_of(claim), name(claims.node(node))); });
   ++operation.claims_made;
   claims.node(node).claims |= bit_of(claim);
+  note_claimed(claims.node(node), claim);
   if (operation.kind == Operation::restore) {  // a hint, until a get confirms it
     each_key(claim, locator, n_layers,
              [&](std::size_t, std::string_view key_name) { claims.assign(claims.key(key_name), node, claim); });
@@ -200,10 +186,10 @@ void Monitor::Impl::claim(Claim claim, std::string_view locator, std::uint32_t n
 }
 
 std::string Monitor::Impl::why_it_stays(const NodeRecord& node, Claim claim) const {
-  if (claim == Claim::latent) return "latents are the skeleton, which always stays";
+  if (claim == Claim::latent && !world_goes) return "latents are the skeleton, which always stays";
   if (node.pinned) return "the node is pinned";
   if (node.holds > 0) return fmt::format("the node is referenced {} times", node.holds);
-  for (const std::uint32_t key : node.keys[static_cast<std::size_t>(Claim::kv)]) {
+  for (const std::uint32_t key : node.keys[static_cast<std::size_t>(claim)]) {
     if (const PlanRecord* reader = plans.reader_of(key)) return fmt::format("{} reads it", describe(*reader));
     const KeyRecord& record = claims.at(key);
     // What this eviction itself left in doubt is no objection, nor what an earlier client did: this one cannot know.
@@ -232,9 +218,13 @@ void Monitor::Impl::withdraw(Claim claim, std::string_view locator) {
   node.claims &= ~bit_of(claim);
   node.withdrawn_operation[static_cast<std::size_t>(claim)] = operation.ordinal;
   ++node.withdrawals[static_cast<std::size_t>(claim)];
+  node.standing[static_cast<std::size_t>(claim)].withdrawn_at = ++claim_changes;
   if (!operation.may_evict(index)) {
     context.verdicts.checked(Invariant::no_publish_on_failure);
-    if (surely_stored(node, claim)) operation.given_up.push_back({index, claim, 0});
+    // Only who reads it can tell.
+    const bool corrupt = operation.kind == Operation::resume && !memory_store && is_corrupt(node, claim, locator);
+    if (!corrupt && surely_stored(node, claim)) operation.given_up.push_back({index, claim, 0});
+    check_withdrawal(index, claim, locator, corrupt);
     return;
   }
   context.verdicts.checked(Invariant::pinned_stays);

@@ -10,9 +10,9 @@ namespace holdfast::sim {
 namespace {
 
 // How an address appears in the log: what kind of memory, which one, and where in it.
-enum class Kind : std::uint64_t { unknown, tensor, write_mapping, read_mapping, registration };
+enum class PlaceKind : std::uint64_t { unknown, tensor, write_mapping, read_mapping, registration };
 
-std::uint64_t word(Kind kind, std::uint32_t ordinal) {
+std::uint64_t word(PlaceKind kind, std::uint32_t ordinal) {
   return static_cast<std::uint64_t>(kind) << 32U | std::uint64_t{ordinal};
 }
 
@@ -81,11 +81,11 @@ struct Monitor::Impl::Cuda final : CudaBackend {
   void log_host(std::uintptr_t address) {
     const HostPlace place = monitor.segments.locate(address);
     if (place.segment == kNowhere) {
-      monitor.fields.push_back(word(Kind::unknown, 0));
+      monitor.fields.push_back(word(PlaceKind::unknown, 0));
       monitor.fields.push_back(0);
       return;
     }
-    monitor.fields.push_back(word(place.read_side ? Kind::read_mapping : Kind::write_mapping, place.segment));
+    monitor.fields.push_back(word(place.read_side ? PlaceKind::read_mapping : PlaceKind::write_mapping, place.segment));
     monitor.fields.push_back(place.offset);
   }
   [[nodiscard]] std::string host_text(std::uintptr_t address) const {
@@ -204,15 +204,17 @@ struct Monitor::Impl::Cuda final : CudaBackend {
                  std::uint64_t bytes) {
     auto& fields = monitor.fields;
     if (side.place.segment != kNowhere) {
-      fields.push_back(word(side.place.read_side ? Kind::read_mapping : Kind::write_mapping, side.place.segment));
+      fields.push_back(
+          word(side.place.read_side ? PlaceKind::read_mapping : PlaceKind::write_mapping, side.place.segment));
       fields.push_back(side.place.offset);
     } else {
       const HostRegistration* registration = side.registration;
-      fields.push_back(word(registration == nullptr ? Kind::unknown : Kind::registration,
+      fields.push_back(word(registration == nullptr ? PlaceKind::unknown : PlaceKind::registration,
                             registration == nullptr ? 0 : registration->ordinal));
       fields.push_back(registration == nullptr ? 0 : host - registration->base);
     }
-    fields.push_back(word(tensor == nullptr ? Kind::unknown : Kind::tensor, tensor == nullptr ? 0 : tensor->ordinal));
+    fields.push_back(
+        word(tensor == nullptr ? PlaceKind::unknown : PlaceKind::tensor, tensor == nullptr ? 0 : tensor->ordinal));
     fields.push_back(tensor == nullptr ? 0 : device - tensor->base);
     fields.push_back(bytes);
   }
@@ -369,7 +371,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
     auto& fields = monitor.count_call();
     const DeviceRange* tensor = monitor.tensor_at(ptr, 1);
     if (tensor != nullptr) {
-      fields.push_back(word(Kind::tensor, tensor->ordinal));
+      fields.push_back(word(PlaceKind::tensor, tensor->ordinal));
       fields.push_back(ptr - tensor->base);
     } else {
       log_host(ptr);

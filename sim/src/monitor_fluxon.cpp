@@ -161,11 +161,16 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
                                         : fmt::format("{} of {} bytes, generation {}", answer->front().segment_label,
                                                       answer->front().len, answer->front().generation);
     });
-    if (answer && could_be(*answer)) monitor.hear(*answer);
+    if (answer && could_be(*answer)) {
+      monitor.hear(*answer);
+    } else {
+      monitor.operation.looks_failed = true;
+    }
     return answer;
   }
 
   Result<PlanPtr> local_fast_put_start(Keys keys, std::uint64_t value_len, const PutOptions& options) override {
+    if (monitor.watch_put) monitor.watch_put(keys.size() * slot_bytes(value_len));
     auto answer = below().local_fast_put_start(keys, value_len, options);
     auto& fields = monitor.count_call();
     fields = {value_len,
@@ -352,8 +357,12 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
       handle.started_ns = monitor.now();
       handle.start = *answer;
       handle.keys.assign(scratch.begin(), scratch.end());
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (monitor.tap.is_damaged(keys[i])) handle.damaged.push_back(scratch[i]);
+      }
       found(answer->raw_prefix_hit_len, submitted_ns);
     }
+    monitor.note_get(keys, scratch, atomic_group_lens.size(), answer);
     monitor.log(Call::get_start, answer, [&] {
       return answer ? fmt::format("handle {}: {}, {} found, {} transferable", ordinal, whose(),
                                   answer->raw_prefix_hit_len, answer->transferable_len)
@@ -409,6 +418,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
                                                 std::min<std::size_t>(prefix_len, handle->keys.size()));
       open_plan(PlanSort::read, *answer, keys, 0);
       for (const std::uint32_t key : keys) readable(key);
+      monitor.note_damaged(*handle, keys);
     }
     monitor.log(kCall, answer, [&] {
       return fmt::format("handle {}, {} keys{}", ordinal, prefix_len, answer ? fmt::format(": plan {}", opened) : "");
@@ -424,6 +434,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
 
   void not_transferred(HandleRecord& handle, const Error& error) {
     MarkCounts& marks = monitor.context.marks;
+    if (is_fluxon(error, FluxonErrc::key_not_found)) monitor.note_vanished(handle);
     if (is_fluxon(error, FluxonErrc::key_not_found) && handle.start.all_hit) marks.reach(Mark::transfer_not_found);
     if (monitor.now() - handle.started_ns >= kHandleTimeout) marks.reach(Mark::handle_timed_out);
     if (is_fluxon(error, FluxonErrc::invalid_argument)) {

@@ -1,7 +1,10 @@
 // The monitor's inside: the ledgers, the operation that is running, and what all its seams do alike.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +23,8 @@ namespace holdfast::sim {
 
 // More than any operation needs: one that makes more retries for ever, and virtual time would never show it.
 inline constexpr std::uint64_t kCallsOfAnOperationMax = 4'000'000;
+
+std::string_view name_of(Operation operation);
 
 struct DeviceRange {
   std::uintptr_t base = 0;
@@ -56,10 +61,16 @@ struct Monitor::Impl {
   std::uint32_t registration_ordinal = 0;
   std::uint32_t warm_epoch = kNowhere;  // of the last warm-up that succeeded
   bool memory_store = false;
+  bool world_goes = false;  // of what is withdrawn
+  PutWatch watch_put;
   bool side_by_side = false;
-  std::uint64_t heard = 0;            // answers of wait_local_segments_ready
-  std::uint64_t known = 0;            // the newest of them that has been learned
-  std::vector<std::uint64_t> fields;  // of the event being logged
+  std::uint64_t claim_changes = 0;
+  std::uint32_t last_epoch_before = 0;  // of the operation that ended last, when it began
+  bool last_doubtful = false;           // it was not told all that it asked
+  bool last_read_damaged = false;       // it was given values, of what is claimed, that were damaged
+  std::uint64_t heard = 0;              // answers of wait_local_segments_ready
+  std::uint64_t known = 0;              // the newest of them that has been learned
+  std::vector<std::uint64_t> fields;    // of the event being logged
 
   Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& cuda_below, FileBackend& files_below,
        const Tap& tap_below);
@@ -113,6 +124,33 @@ struct Monitor::Impl {
   void all_landed();
   [[nodiscard]] const DeviceRange* tensor_at(std::uintptr_t address, std::uint64_t bytes);
 
+  // ---- Agreement (monitor_agreement.cpp).
+  // Consecutive keys of a get that belong to one claim.
+  struct AskedRun {
+    std::uint32_t node = kNobody;
+    Claim claim = Claim::kv;
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  void note_claimed(NodeRecord& node, Claim claim);
+  void note_get(Keys keys, std::span<const std::uint32_t> of, std::size_t groups, const Result<GetStart>& answer);
+  void note_asked(const AskedRun& run, Keys keys, std::size_t asked_keys, const Result<GetStart>& answer, bool all);
+  // A transfer of it found something gone.
+  void note_vanished(const HandleRecord& handle);
+  // A read plan over `keys`, which its transfer gave.
+  void note_damaged(const HandleRecord& handle, std::span<const std::uint32_t> keys);
+  void check_asked_for(const AskedRun& run, const NodeRecord& node);
+  // The store has a value of it that is not its source's.
+  [[nodiscard]] bool is_corrupt(const NodeRecord& node, Claim claim, std::string_view locator);
+  // Of a claim that is withdrawn, not to evict it.
+  void check_withdrawal(std::uint32_t node, Claim claim, std::string_view locator, bool corrupt);
+  [[nodiscard]] bool owner_usable() const;
+  // At the end of an operation.
+  void check_agreement(bool ok);
+  void relied_on(std::uint64_t identity, Claim claim);
+  // `stored`: the hashes of the keys that the store has.
+  [[nodiscard]] std::vector<std::string> claims_not_among(std::vector<std::uint64_t> stored) const;
+
   // ---- Claims (monitor_claims.cpp).
   void begin(Operation kind, std::uint32_t source);
   void end(bool ok);
@@ -137,8 +175,24 @@ struct Monitor::Impl {
   [[nodiscard]] bool surely_stored(const NodeRecord& node, Claim claim) const;
   [[nodiscard]] bool proven(Claim claim, std::uint32_t node, std::string_view locator, std::uint32_t n_layers);
   void check_bytes(Claim claim, const NodeRecord& node, std::string_view locator, std::uint32_t n_layers);
+  // `visit(index, key)` of each key of a claim, in order.
   template <class Visit>
-  void each_key(Claim claim, std::string_view locator, std::uint32_t n_layers, Visit&& visit);
+  void each_key(Claim claim, std::string_view locator, std::uint32_t n_layers, Visit&& visit) {
+    if (claim == Claim::latent) {
+      visit(std::size_t{0}, locator);
+      return;
+    }
+    key_name_.assign(locator);
+    key_name_ += ":L";
+    const std::size_t stem = key_name_.size();
+    for (std::uint32_t layer = 0; layer < n_layers; ++layer) {
+      key_name_.resize(stem);
+      fmt::format_to(std::back_inserter(key_name_), "{}:k", layer);
+      visit(std::size_t{2} * layer, std::string_view(key_name_));
+      key_name_.back() = 'v';
+      visit(std::size_t{2} * layer + 1, std::string_view(key_name_));
+    }
+  }
 
   std::string key_name_;
 };

@@ -90,11 +90,24 @@ IngestResult result_of(IngestVerdict verdict) {
   return IngestResult::uncached;
 }
 
-ManagerOptions manager_options(const SystemOptions& options, Listener& listener) {
+std::unique_ptr<EvictionPolicy> policy_of(Eviction eviction) {
+  switch (eviction) {
+    case Eviction::lru:
+      return std::make_unique<LeastRecentlyUsed>();
+    case Eviction::frequency:
+      break;
+  }
+  return std::make_unique<FrequencyAware>();
+}
+
+ManagerOptions manager_options(const SystemOptions& options, Listener& listener, EvictionPolicy& policy) {
   ManagerOptions manager;
   manager.capacity_bytes = options.capacity_bytes;
+  manager.lower_mark_bytes = options.lower_mark_bytes;
+  manager.eviction = &policy;
   manager.hash_seed = options.hash_seed;
   manager.listener = &listener;
+  manager.pump_probes_max = options.pump_probes;
   return manager;
 }
 
@@ -117,14 +130,15 @@ class ProductionSystem final : public SystemUnderTest {
         snapshot_path_(options.snapshot_path),
         touch_part_bytes_(options.grant_bytes != 0 ? options.grant_bytes : kGrantBytes),
         runtime_{ports.fluxon, ports.cuda, ports.clock, ports.sync},
-        listener_(claims) {
+        listener_(claims),
+        policy_(policy_of(options.eviction)) {
     if constexpr (ManagerType::kDirect) {
       store_.emplace(runtime_, plan_options(options));
-      manager_.emplace(runtime_, *store_, manager_options(options, listener_));
+      manager_.emplace(runtime_, *store_, manager_options(options, listener_, *policy_));
     } else {
       store_.emplace(ports.sync);
       manager_.emplace(runtime_, *store_, HostRange{options.staging_base, options.staging_bytes},
-                       manager_options(options, listener_));
+                       manager_options(options, listener_, *policy_));
     }
   }
 
@@ -228,6 +242,12 @@ class ProductionSystem final : public SystemUnderTest {
     return outcome;
   }
 
+  PumpOutcome probe() override {
+    PumpOutcome outcome;
+    manager_->probe_all(outcome.errors);
+    return outcome;
+  }
+
   Status snapshot() override { return manager_->save(files_, snapshot_path_); }
 
   void device_torn_down() override {
@@ -247,6 +267,7 @@ class ProductionSystem final : public SystemUnderTest {
     inspection.ready_blobs = counts.forest.ready_blobs;
     inspection.ready_latents = counts.forest.ready_skeletons;
     inspection.accounted_bytes = counts.accounted_bytes;
+    inspection.in_doubt_bytes = counts.in_doubt_bytes;
     inspection.unsettled = counts.unsettled;
     inspection.quarantined = counts.quarantined;
     inspection.references = counts.forest.references;
@@ -275,6 +296,7 @@ class ProductionSystem final : public SystemUnderTest {
   std::uint64_t touch_part_bytes_;
   SimRuntime runtime_;
   Listener listener_;
+  std::unique_ptr<EvictionPolicy> policy_;
   std::optional<Store> store_;
   std::optional<ManagerType> manager_;
   std::map<SessionId, Session> sessions_;

@@ -9,7 +9,7 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr std::int32_t kSticky = static_cast<std::int32_t>(CudaErrc::illegal_address);
+constexpr std::int32_t kStickyCode = static_cast<std::int32_t>(CudaErrc::illegal_address);
 
 std::uint64_t draw_late_ns(Call call, Rng& rng) {
   constexpr std::uint64_t kLittle = kMillisecond;
@@ -89,7 +89,7 @@ CallSet calls_of(StepKind kind) {
 }
 
 bool is_drastic(const LegalFault& legal) {
-  return legal.kind == FaultKind::gone || legal.kind == FaultKind::death || legal.code == kSticky;
+  return legal.kind == FaultKind::gone || legal.kind == FaultKind::death || legal.code == kStickyCode;
 }
 
 std::uint64_t draw_fault_arg(const LegalFault& legal, Rng& rng) {

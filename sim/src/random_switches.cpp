@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kSeedOfSwitches = 0x73776974636865ULL;  // draws of its own, whatever the seed drew before
 constexpr std::uint64_t kTogetherMax = 8;
-constexpr std::uint64_t kSwitchesMax = 24;  // of steps that run together
+constexpr std::uint64_t kTogetherSwitchesMax = 24;  // of steps that run together
 constexpr std::uint64_t kDoublingsMax = 5;
 
 // Nothing can be done about time that passes between the last look at a plan's age and its call: what may pass in the
@@ -39,7 +39,7 @@ void draw_switches(Trace& trace, std::span<const Step> together, Rng& rng) {
   };
   std::uint64_t lane = 0;
   std::uint32_t from = lanes.front().front();
-  for (std::uint64_t left = 1 + rng.below(kSwitchesMax); left > 0; --left) {
+  for (std::uint64_t left = 1 + rng.below(kTogetherSwitchesMax); left > 0; --left) {
     lane = (lane + 1 + rng.below(lanes.size() - 1)) % lanes.size();
     const std::uint32_t to = step_of(lane);
     std::uint32_t& nth = decided[from];

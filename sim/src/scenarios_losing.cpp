@@ -74,6 +74,32 @@ void make_room(TraceBuilder& trace) {
   trace.make_room(4 * kSlotAlignment);
 }
 
+void two_marks(TraceBuilder& trace) {
+  constexpr std::uint64_t kChunkBytes = 5 * kSlotAlignment;
+  trace.trace().capacity_bytes = 3 * kChunkBytes;
+  trace.trace().lower_mark_bytes = kChunkBytes;
+  trace.trace().eviction = Eviction::frequency;
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(4, 0));
+  write_all(trace, g, numbered(3));
+  trace.pass_time(kSettled);
+  resume_then_generate(trace, g, {"0", "1", "\"2\""}, 1);
+}
+
+void idle_world(TraceBuilder& trace) {
+  // A chunk takes five slots. The first world's blob goes before its latent, which goes with its world.
+  trace.trace().capacity_bytes = 6 * kSlotAlignment;
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(4, 0));
+  trace.close(write_all(trace, g, numbered(1)));
+  trace.pass_time(kSettled);
+  const Id other = trace.open({.world = 2, .geometry = g, .actions = numbered(2)});
+  for (int i = 0; i < 2; ++i) {
+    trace.generate(other);
+    trace.pass_time(kSettled);
+  }
+}
+
 void store_evicts_latent(TraceBuilder& trace) {
   one_piece(trace);
   const std::uint32_t g = trace.geometry(rolling(4, 0));
@@ -143,6 +169,55 @@ void owner_restart(TraceBuilder& trace) {
   resume_then_generate(trace, g, numbered(1), 1);
   trace.pass_time(kSecond);
   resume_then_generate(trace, g, numbered(1), 0);
+}
+
+void hints_above_a_gap(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(4, 0));
+  const Id writer = write_all(trace, g, numbered(4));
+  trace.pass_time(kSettled);
+  trace.evict(writer, 1);
+  trace.owner_restart();
+  resume_then_generate(trace, g, numbered(4), 4);
+}
+
+void hints_of_a_snapshot(TraceBuilder& trace) {
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(4, 0));
+  const Id writer = write_all(trace, g, numbered(3));
+  trace.pass_time(kSettled);
+  trace.evict(writer, 0);
+  trace.snapshot();
+  trace.store_evict_blob(writer, 1);
+  trace.restart();
+  trace.pass_time(kSettled);
+  resume_then_generate(trace, g, numbered(3), 3);
+}
+
+void many_lost_at_once(TraceBuilder& trace) {
+  one_piece(trace);
+  Geometry geometry = rolling(2, 0);
+  geometry.latent_bytes = 0;
+  const std::uint32_t g = trace.geometry(geometry);
+  write_all(trace, g, numbered(7));
+  trace.pass_time(kSettled);
+  trace.owner_restart();
+  resume_then_generate(trace, g, numbered(7), 1);
+}
+
+void probed_in_turn(TraceBuilder& trace) {
+  trace.trace().pump_probes = 1;
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(4, 0));
+  const Id first = write_all(trace, g, numbered(2));
+  const Id second = trace.open({.world = 2, .geometry = g, .actions = numbered(1)});
+  trace.generate(second);
+  trace.close(first);
+  trace.close(second);
+  trace.pass_time(kSettled);
+  trace.store_evict_latent(first, 1);
+  trace.store_evict_blob(second, 0);
+  for (int turn = 0; turn < 4; ++turn) trace.pump();
 }
 
 void warm_up(TraceBuilder& trace) {

@@ -252,6 +252,19 @@ void pumps_of_a_stuck_plan(TraceBuilder& trace) {
 
 void loss_beside_put(TraceBuilder& trace) { trace.generate(two_find_a_loss(trace)); }
 
+void probe_beside_put(TraceBuilder& trace) {
+  trace.trace().pump_probes = 1;
+  const std::uint32_t g = small(trace);
+  const Id writer = write_all(trace, g, numbered(1));
+  const Id again = open(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  trace.store_evict_blob(writer, 0);
+  trace.together();
+  trace.pump();
+  trace.resume(again);
+  trace.generate(again);
+}
+
 void snapshot_beside_evict(TraceBuilder& trace) {
   const std::uint32_t g = small(trace);
   const Id writer = write_all(trace, g, numbered(1));
@@ -272,6 +285,18 @@ void snapshot_beside_snapshot(TraceBuilder& trace) {
   trace.snapshot();
   trace.restart();
   resume_then_generate(trace, g, numbered(1), 0);
+}
+
+void idle_world_beside_open(TraceBuilder& trace) {
+  const std::uint32_t g = small(trace);
+  trace.trace().capacity_bytes = 2 * kSlotsOfAChunk * kSlotAlignment;
+  const Id writer = write_all(trace, g, numbered(1));
+  trace.pass_time(kSettled);
+  trace.evict(writer, 0);
+  trace.close(writer);
+  trace.together();
+  trace.make_room(2 * kSlotsOfAChunk * kSlotAlignment);
+  trace.generate(open(trace, g, numbered(1)));
 }
 
 void puts_in_little_room(TraceBuilder& trace) {

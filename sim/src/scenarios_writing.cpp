@@ -87,6 +87,23 @@ void key_in_flight(TraceBuilder& trace) {
   write_all(trace, g, numbered(1));
 }
 
+void leftover_of_another_length(TraceBuilder& trace) {
+  one_piece(trace);
+  Geometry geometry = full_length(1);
+  geometry.latent_bytes = 0;
+  Geometry mistaken = geometry;
+  for (std::uint32_t& bytes : mistaken.kv_token_bytes) bytes += 16;
+  const std::uint32_t g = trace.geometry(geometry);
+  const std::uint32_t other = trace.geometry(mistaken);
+  const Id session = trace.open_mistaken({.world = 1, .geometry = other, .actions = numbered(1)}, g);
+  const Id doubtful = trace.generate(session);
+  for (const std::uint32_t group : {0U, 1U}) {
+    trace.fault({doubtful, Call::commit_wait, group, FaultKind::lost, code_of(CommitCode::timeout), 0, false});
+  }
+  trace.pass_time(kSettled);
+  write_all(trace, g, numbered(1));
+}
+
 void adopted_leftover(TraceBuilder& trace) {
   one_piece(trace);
   const std::uint32_t g = trace.geometry(rolling(5, 1));

@@ -38,6 +38,8 @@ class SegmentLedger {
   [[nodiscard]] std::uint64_t bytes_left(const HostPlace& place) const {
     return known_[place.segment].bytes - place.offset;
   }
+  // Where the last mapping told of begins; 0 = none was.
+  [[nodiscard]] std::uintptr_t newest_write_base() const { return known_.empty() ? 0 : known_.back().write_base; }
   [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
 
  private:

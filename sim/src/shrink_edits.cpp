@@ -16,7 +16,19 @@ constexpr std::uint32_t kLevelOfOne = 31;       // rows of 2^(31 - level)
 constexpr std::size_t kEarlierSessionsMax = 8;  // that a session is merged into
 constexpr std::uint64_t kStepByStepBelow = 17;  // larger numbers are only halved, or their leading digit kept
 
-enum Setting : std::uint32_t { kStore, kOverlap, kChecksums, kCopyStream, kCapacity, kSegment, kGrant, kTraceSettings };
+enum Setting : std::uint32_t {
+  kStore,
+  kOverlap,
+  kPumpProbes,
+  kChecksums,
+  kCopyStream,
+  kCapacity,
+  kLowerMark,
+  kEviction,
+  kSegment,
+  kGrant,
+  kTraceSettings
+};
 enum GeometrySetting : std::uint32_t { kFullWithoutSink, kFull, kFitRing, kNoLatents, kGeometrySettings };
 enum FaultSetting : std::uint32_t { kFirstOfCall, kFirstOfKind, kTransient, kFaultSettings };
 enum Sizes : std::uint32_t { kOneSize, kOneSizeFirstCalls, kOneSizeLess, kSizesVariants };
@@ -41,21 +53,21 @@ void list_rows(std::vector<Edit>& edits, Pass pass, std::size_t items, std::size
   }
 }
 
-struct Row {
+struct RowOfItems {
   std::size_t first = 0;
   std::size_t last = 0;  // not of it
 };
-std::optional<Row> row_of(const Edit& edit, std::size_t items) {
+std::optional<RowOfItems> row_of_items(const Edit& edit, std::size_t items) {
   const std::size_t size = std::size_t{1} << (kLevelOfOne - edit.level);
   const std::size_t behind = edit.at * size;
   if (behind >= items) return std::nullopt;
   const std::size_t last = items - behind;
-  return Row{last - std::min(size, last), last};
+  return RowOfItems{last - std::min(size, last), last};
 }
 
 template <class Item>
 bool erase_row(std::vector<Item>& items, const Edit& edit) {
-  const auto row = row_of(edit, items.size());
+  const auto row = row_of_items(edit, items.size());
   if (!row) return false;
   items.erase(items.begin() + static_cast<std::ptrdiff_t>(row->first),
               items.begin() + static_cast<std::ptrdiff_t>(row->last));
@@ -80,7 +92,7 @@ void erase_steps(Trace& trace, Gone&& gone) {
 }
 
 bool drop_steps(Trace& trace, const Edit& edit) {
-  const auto row = row_of(edit, trace.steps.size());
+  const auto row = row_of_items(edit, trace.steps.size());
   if (!row) return false;
   std::set<std::uint32_t> ids;
   for (std::size_t i = row->first; i < row->last; ++i) ids.insert(trace.steps[i].id);
@@ -212,6 +224,9 @@ bool plain_setting(Trace& trace, const Edit& edit) {
     case kOverlap:
       trace.batches_in_flight = plain.batches_in_flight;
       return true;
+    case kPumpProbes:
+      trace.pump_probes = plain.pump_probes;
+      return true;
     case kChecksums: {
       const auto damages = [](const Step& step) {
         return step.kind == StepKind::store_evict && step.amount >= kDamageBlob;
@@ -225,6 +240,14 @@ bool plain_setting(Trace& trace, const Edit& edit) {
       return true;
     case kCapacity:
       trace.capacity_bytes = plain.capacity_bytes;
+      trace.lower_mark_bytes = plain.lower_mark_bytes;
+      trace.eviction = plain.eviction;
+      return true;
+    case kLowerMark:
+      trace.lower_mark_bytes = plain.lower_mark_bytes;
+      return true;
+    case kEviction:
+      trace.eviction = plain.eviction;
       return true;
     case kSegment:
       trace.segment_bytes = plain.segment_bytes;

@@ -28,9 +28,9 @@ constexpr char kHolds = 'n';
 constexpr char kEndless = 'h';  // and ends
 constexpr char kOver = '.';     // finished, or out of time
 
-Nanos now_ns() { return SteadyClock{}.now_ns(); }
+Nanos real_now_ns() { return SteadyClock{}.now_ns(); }
 
-Error harness_failure(std::string detail) {
+Error shrinking_failed(std::string detail) {
   Error error;
   error.origin = Origin::file_system;
   error.code = ECHILD;
@@ -61,11 +61,11 @@ class HangWatch {
  public:
   HangWatch(const ForkedChild& child, Nanos limit_ns) : child_(child), limit_ns_(limit_ns) { heard(); }
   void heard() {
-    heard_ns_ = now_ns();
+    heard_ns_ = real_now_ns();
     worked_ns_ = child_.processor_time_ns();
   }
   [[nodiscard]] bool hangs() const {
-    return child_.processor_time_ns() - worked_ns_ > limit_ns_ || now_ns() - heard_ns_ > 10 * limit_ns_;
+    return child_.processor_time_ns() - worked_ns_ > limit_ns_ || real_now_ns() - heard_ns_ > 10 * limit_ns_;
   }
 
  private:
@@ -87,7 +87,7 @@ struct Observation {
 class FailureShrinker {
  public:
   FailureShrinker(const Trace& trace, const SystemFactory& factory, const ShrinkOptions& options)
-      : trace_(trace), factory_(factory), options_(options), begin_ns_(now_ns()), shrinker_(trace) {
+      : trace_(trace), factory_(factory), options_(options), begin_ns_(real_now_ns()), shrinker_(trace) {
     run_.disabled = options.disabled;
   }
 
@@ -109,7 +109,7 @@ class FailureShrinker {
   }
 
  private:
-  [[nodiscard]] bool time_is_over() const { return now_ns() - begin_ns_ >= options_.time_budget_ns; }
+  [[nodiscard]] bool time_is_over() const { return real_now_ns() - begin_ns_ >= options_.time_budget_ns; }
 
   // One run in a process of its own.
   Result<Observation> observe(const Trace& trace, Nanos limit_ns) {
@@ -141,7 +141,7 @@ class FailureShrinker {
       seen.message = message->body;
     } else if (message) {
       auto seed = decode_result(message->body);
-      if (!seed) return harness_failure("a child sent what is no result");
+      if (!seed) return shrinking_failed("a child sent what is no result");
       seen.violations = std::move(seed->run.violations);
       const auto wanted = std::ranges::find_if(seen.violations, [&](const Violation& violation) {
         return !options_.invariant || violation.invariant == *options_.invariant;
@@ -211,7 +211,7 @@ class FailureShrinker {
   Result<Said> follow(std::string_view bytes) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       if (bytes[i] == kOver) return Said::over;
-      if (shrinker_.proposal() == nullptr) return harness_failure("a child ran what it was not told to");
+      if (shrinker_.proposal() == nullptr) return shrinking_failed("a child ran what it was not told to");
       if (bytes[i] == kEndless) {
         decide_on_death(hang_of(std::string(bytes.substr(i + 1))));
         return Said::endless;
@@ -224,7 +224,7 @@ class FailureShrinker {
   void decide_on_death(const FailureTarget& death) { shrinker_.decide(death == target_); }
 
   void tell(bool last) {
-    const Nanos now = now_ns();
+    const Nanos now = real_now_ns();
     if (!options_.progress || (!last && now - told_ns_ < kToldEveryNs)) return;
     told_ns_ = now;
     options_.progress({trace_.steps.size(), shrinker_.smallest().steps.size(), shrinker_.tried(), now - begin_ns_});
@@ -239,7 +239,7 @@ class FailureShrinker {
     shrunk.one_minimal = stopped_.empty() && shrinker_.finished();
     shrunk.tried = shrinker_.tried();
     shrunk.kept = shrinker_.kept();
-    shrunk.elapsed_ns = now_ns() - begin_ns_;
+    shrunk.elapsed_ns = real_now_ns() - begin_ns_;
     shrunk.message = last.message;
     if (target_.kind == FailureKind::violation) {
       const Violation* violation = find_target(last.violations, target_);
@@ -247,7 +247,7 @@ class FailureShrinker {
     }
     const bool again = target_.kind == FailureKind::violation ? shrunk.violation.has_value() : last.failure == target_;
     if (!again) {
-      return harness_failure(
+      return shrinking_failed(
           fmt::format("a trace of {} steps failed among others, but not as the first run of a process ({}): what a run "
                       "does depends on what ran before it",
                       shrunk.trace.steps.size(), to_string(target_)));

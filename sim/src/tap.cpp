@@ -9,7 +9,7 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr std::size_t kNamedMax = 8;  // keys that a baseline violation lists
+constexpr std::size_t kClaimsNamedMax = 8;  // keys that a baseline violation lists
 
 Invariant broken_by(fakes::IncidentKind kind) {
   switch (kind) {
@@ -225,10 +225,10 @@ void Tap::Impl::after_end(std::string_view call) {
 void Tap::Impl::count_holders(std::string& text) const {
   std::size_t named = 0;
   owner.for_each_stored_key([&](std::string_view key, const fakes::KeyView& view) {
-    if (view.holders == 0 || named++ >= kNamedMax) return;
+    if (view.holders == 0 || named++ >= kClaimsNamedMax) return;
     text += fmt::format("{}{} ({})", named == 1 ? ": " : ", ", key, view.holders);
   });
-  if (named > kNamedMax) text += fmt::format(" and {} more keys", named - kNamedMax);
+  if (named > kClaimsNamedMax) text += fmt::format(" and {} more keys", named - kClaimsNamedMax);
 }
 
 Tap::Tap(RunContext& context, fakes::FakeOwner& owner, fakes::FakeCuda& device)
@@ -243,6 +243,21 @@ std::optional<std::uint64_t> Tap::stored_digest(std::string_view key) const {
   if (!view || view->state == fakes::KeyState::prepared) return std::nullopt;
   // The mapping it was written through: its pages are there already.
   return XXH3_64bits(reinterpret_cast<const void*>(view->write_address), view->value_bytes);
+}
+
+bool Tap::is_stored(std::string_view key) const {
+  const auto view = impl_->owner.peek(key);
+  return view && view->state != fakes::KeyState::prepared;
+}
+
+bool Tap::is_damaged(std::string_view key) const {
+  if (impl_->owner.damages() == 0) return false;
+  const auto view = impl_->owner.peek(key);
+  return view && view->damaged;
+}
+
+void Tap::for_each_stored(const std::function<void(std::string_view)>& visit) const {
+  impl_->owner.for_each_stored_key([&](std::string_view key, const fakes::KeyView&) { visit(key); });
 }
 
 void Tap::collect() { impl_->collect(""); }

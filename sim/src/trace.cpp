@@ -14,8 +14,11 @@ constexpr std::array<std::string_view, kChoiceKindCount> kChoiceNames{
     "copy_at_submit", "copy_after_calls", "copy_split", "copy_order", "route_after", "answer_after", "needs_transfer",
 };
 
+constexpr std::array<std::string_view, kEvictionCount> kEvictionNames{"lru", "frequency"};
+
 }  // namespace
 
+std::string_view name_of(Eviction eviction) { return kEvictionNames.at(static_cast<std::size_t>(eviction)); }
 std::string_view name_of(StepKind kind) { return kStepNames.at(static_cast<std::size_t>(kind)); }
 std::string_view name_of(ChoiceKind kind) { return kChoiceNames.at(static_cast<std::size_t>(kind)); }
 

@@ -101,6 +101,7 @@ void TraceAuthor::begin() {
   Rng modes(~trace.seed);
   if (modes.ratio(1, 2)) trace.batches_in_flight = static_cast<std::uint32_t>(modes.between(1, 3));
   trace.copy_stream = modes.ratio(1, 3);
+  if (modes.ratio(1, 3)) trace.pump_probes = static_cast<std::uint32_t>(modes.between(1, 8));
   trace.checksums = !trace.in_memory_store && modes.ratio(1, 3);
   const bool large = chance(profile_.large_values);
   const std::uint64_t pieces = 1 + rng_.below(4);
@@ -109,6 +110,11 @@ void TraceAuthor::begin() {
   trace.grant_bytes = (tight ? bytes / 8 : bytes) / pieces / kSlotAlignment * kSlotAlignment;
   trace.segment_bytes = trace.grant_bytes * pieces;
   if (one_in(3)) trace.capacity_bytes = trace.segment_bytes * rng_.between(2, 6) / 8 / kSlotAlignment * kSlotAlignment;
+
+  if (trace.capacity_bytes != 0) {
+    if (modes.ratio(1, 2)) trace.lower_mark_bytes = trace.capacity_bytes * modes.between(4, 7) / 8;
+    if (modes.ratio(1, 2)) trace.eviction = Eviction::frequency;
+  }
 
   const std::uint32_t geometries = one_in(4) ? 2 : 1;
   for (std::uint32_t i = 0; i < geometries; ++i) {

@@ -46,6 +46,10 @@ Status check_memory(const Trace& trace, const TraceLimits& limits) {
   if (Status status = check("$.segment_bytes", trace.segment_bytes, limits.segment_bytes_max); !status) return status;
   if (Status status = check("$.grant_bytes", trace.grant_bytes, limits.segment_bytes_max); !status) return status;
   if (Status status = check_range("$.capacity_bytes", trace.capacity_bytes, 0, kHugeBytes); !status) return status;
+  const std::uint64_t mark_max = trace.capacity_bytes;
+  if (Status status = check_range("$.lower_mark_bytes", trace.lower_mark_bytes, 0, mark_max); !status) return status;
+  if (Status status = check_range("$.pump_probes", trace.pump_probes, 0, limits.pump_probes_max); !status)
+    return status;
   return check_range("$.batches_in_flight", trace.batches_in_flight, 0, limits.batches_in_flight_max);
 }
 

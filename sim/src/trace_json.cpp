@@ -121,9 +121,9 @@ void write_section(std::string& out, std::string_view name, const std::vector<It
 // ---- Reading. Every reader leaves the first refusal to `JsonFields::finish`.
 
 template <class Enum, std::size_t kCount>
-void named_field(JsonFields& fields, std::string_view name, Enum& into) {
-  std::string text;
-  fields.string_field(name, text, kNameBytesMax, true);
+void named_field(JsonFields& fields, std::string_view name, Enum& into, bool required = true) {
+  std::string text(required ? std::string_view() : name_of(into));
+  fields.string_field(name, text, kNameBytesMax, required);
   if (!fields.ok()) return;
   for (std::size_t i = 0; i < kCount; ++i) {
     if (name_of(static_cast<Enum>(i)) != text) continue;
@@ -245,8 +245,11 @@ Result<Trace> read_fields(const Json& root, const TraceLimits& limits) {
   fields.unsigned_field("segment_bytes", trace.segment_bytes, limits.segment_bytes_max, true);
   fields.unsigned_field("grant_bytes", trace.grant_bytes, kU64Max, true);
   fields.unsigned_field("capacity_bytes", trace.capacity_bytes, kU64Max);
+  fields.unsigned_field("lower_mark_bytes", trace.lower_mark_bytes, kU64Max);
+  named_field<Eviction, kEvictionCount>(fields, "eviction", trace.eviction, false);
   fields.bool_field("in_memory_store", trace.in_memory_store);
   fields.unsigned_field("batches_in_flight", trace.batches_in_flight, limits.batches_in_flight_max);
+  fields.unsigned_field("pump_probes", trace.pump_probes, limits.pump_probes_max);
   fields.bool_field("checksums", trace.checksums);
   fields.bool_field("copy_stream", trace.copy_stream);
   Status status = read_section(
@@ -275,8 +278,11 @@ std::string write_trace(const Trace& trace) {
   if (trace.seed != 0) out += fmt::format(",\n  \"seed\": {}", trace.seed);
   out += fmt::format(",\n  \"segment_bytes\": {},\n  \"grant_bytes\": {}", trace.segment_bytes, trace.grant_bytes);
   if (trace.capacity_bytes != 0) out += fmt::format(",\n  \"capacity_bytes\": {}", trace.capacity_bytes);
+  if (trace.lower_mark_bytes != 0) out += fmt::format(",\n  \"lower_mark_bytes\": {}", trace.lower_mark_bytes);
+  if (trace.eviction != Eviction::lru) out += fmt::format(",\n  \"eviction\": \"{}\"", name_of(trace.eviction));
   if (trace.in_memory_store) out += ",\n  \"in_memory_store\": true";
   if (trace.batches_in_flight != 0) out += fmt::format(",\n  \"batches_in_flight\": {}", trace.batches_in_flight);
+  if (trace.pump_probes != 0) out += fmt::format(",\n  \"pump_probes\": {}", trace.pump_probes);
   if (trace.checksums) out += ",\n  \"checksums\": true";
   if (trace.copy_stream) out += ",\n  \"copy_stream\": true";
   write_section(out, "geometries", trace.geometries, write_geometry);

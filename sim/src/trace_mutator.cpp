@@ -347,12 +347,15 @@ class Mutation {
   }
 
   void change_memory() {
-    switch (rng_.below(6)) {
+    switch (rng_.below(7)) {
       case 0:
         trace_.in_memory_store = !trace_.in_memory_store;
         break;
       case 4:
         trace_.batches_in_flight = trace_.batches_in_flight == 0 ? 1 + static_cast<std::uint32_t>(rng_.below(3)) : 0;
+        break;
+      case 6:
+        trace_.pump_probes = trace_.pump_probes == 0 ? 1 + static_cast<std::uint32_t>(rng_.below(8)) : 0;
         break;
       case 5:
         trace_.copy_stream = !trace_.copy_stream;
@@ -360,6 +363,8 @@ class Mutation {
       case 1:
         trace_.capacity_bytes =
             trace_.capacity_bytes == 0 ? trace_.segment_bytes / 4 / kSlotAlignment * kSlotAlignment : 0;
+        trace_.lower_mark_bytes = rng_.below(2) == 0 ? 0 : trace_.capacity_bytes / 2;
+        trace_.eviction = static_cast<Eviction>(rng_.below(kEvictionCount));
         break;
       case 2:
         trace_.segment_bytes = std::max(trace_.segment_bytes / 2 / kSlotAlignment, 1UL) * kSlotAlignment;

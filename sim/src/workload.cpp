@@ -102,6 +102,8 @@ Result<Trace> workload_trace(const Workload& workload, const WorkloadOptions& op
   trace.grant_bytes = std::min(kGrantBytes, round_up(wanted_bytes, kSlotAlignment));
   trace.segment_bytes = round_up(wanted_bytes, trace.grant_bytes);
   trace.capacity_bytes = options.capacity_bytes;
+  trace.lower_mark_bytes = options.lower_mark_bytes;
+  trace.eviction = options.eviction;
 
   Geometry geometry;
   geometry.ring_frames = static_cast<std::uint32_t>(longest);

@@ -1,5 +1,7 @@
-// A doubly linked list through its members: the order of eviction, changed in constant time and without allocation.
+// A doubly linked list through its members: an order of eviction, changed in constant time and without allocation.
 #pragma once
+
+#include <cstdint>
 
 namespace holdfast {
 
@@ -7,6 +9,10 @@ namespace holdfast {
 struct EvictionLink {
   EvictionLink* prev = nullptr;
   EvictionLink* next = nullptr;
+  std::uint32_t uses = 0;   // how often its blob was found, also before it was last evicted
+  std::uint32_t level = 0;  // these are its policy's
+  std::uint64_t base = 0;
+  std::uint64_t turn = 0;
 
   [[nodiscard]] bool linked() const { return next != nullptr; }
 };
@@ -14,15 +20,14 @@ struct EvictionLink {
 // Least recent first. Does not own its members.
 class EvictionList {
  public:
-  EvictionList() { clear(); }
+  EvictionList() { ends_.prev = ends_.next = &ends_; }
   EvictionList(const EvictionList&) = delete;
   EvictionList& operator=(const EvictionList&) = delete;
 
+  // Iteration: from first() through next_of() until end().
   [[nodiscard]] bool empty() const { return ends_.next == &ends_; }
-
-  // Iteration: from before_first() through next_of() until end().
-  [[nodiscard]] EvictionLink* before_first() { return &ends_; }
-  [[nodiscard]] EvictionLink* end() { return &ends_; }
+  [[nodiscard]] EvictionLink* first() { return ends_.next; }
+  [[nodiscard]] const EvictionLink* end() const { return &ends_; }
 
   void push_most_recent(EvictionLink& link) {
     link.prev = ends_.prev;
@@ -35,24 +40,10 @@ class EvictionList {
   static void unlink(EvictionLink& link) {
     link.prev->next = link.next;
     link.next->prev = link.prev;
-    link = {};
-  }
-
-  // Moves all members of `other` behind this list's own, in their order.
-  void append(EvictionList& other) {
-    if (other.empty()) return;
-    EvictionLink* first = other.ends_.next;
-    EvictionLink* last = other.ends_.prev;
-    first->prev = ends_.prev;
-    ends_.prev->next = first;
-    last->next = &ends_;
-    ends_.prev = last;
-    other.clear();
+    link.prev = link.next = nullptr;
   }
 
  private:
-  void clear() { ends_.prev = ends_.next = &ends_; }
-
   EvictionLink ends_;
 };
 

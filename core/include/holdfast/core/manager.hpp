@@ -8,8 +8,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "holdfast/core/capacity.hpp"
+#include "holdfast/core/check.hpp"
 #include "holdfast/core/owned_snapshots.hpp"
 #include "holdfast/core/path_lease.hpp"
 #include "holdfast/core/snapshot.hpp"
@@ -28,7 +33,9 @@
 namespace holdfast {
 
 struct ManagerOptions {
-  std::uint64_t capacity_bytes = 0;  // of slots; 0 = no limit
+  std::uint64_t capacity_bytes = 0;    // the upper mark, see CapacityMarks
+  std::uint64_t lower_mark_bytes = 0;  // see there
+  EvictionPolicy* eviction = nullptr;  // of this manager alone, outlives it; null: the least recently used goes first
   std::uint64_t hash_seed = 0;
   TrieListener* listener = nullptr;  // outlives the manager
   // Younger blobs are no victims of make_room: their routes may not exist yet, so that removing them would free
@@ -36,6 +43,7 @@ struct ManagerOptions {
   Nanos victim_age_min_ns = kSecond;
   std::size_t pump_removals_max = 1024;
   std::size_t pump_evictions_max = 64;
+  std::size_t pump_probes_max = 0;  // nodes whose values pump asks the store for; 0 = none
 };
 
 enum class IngestVerdict : std::uint8_t { stored, adopted, already_ready, elsewhere, failed, none };
@@ -54,6 +62,7 @@ struct ManagerCounts {
   ForestCounts forest;
   // Slot bytes of blobs, latents, unsettled keys, quarantined plans, and of puts that are under way.
   std::uint64_t accounted_bytes = 0;
+  std::uint64_t in_doubt_bytes = 0;  // of these: unsettled, quarantined, and of evictions that failed
   std::uint64_t unsettled = 0;
   std::uint64_t quarantined = 0;
   RegistryCounts registry;
@@ -96,8 +105,10 @@ class Manager final : public PathReferences {
         mutex_(runtime.sync),
         forest_(forest_options(options)) {}
 
-  // A session's world; the layout's and ring's own errors. Ends with close.
+  // A session's world; the layout's and ring's own errors, and those of the options' marks. Ends with close; what is of
+  // the world may end with its last session, and with whatever the caller holds of it.
   Result<Namespace*> open(const WorldSpec& spec) {
+    if (Status valid = validate_marks(marks_); !valid) return std::move(valid.error());
     if (Status valid = validate_world(spec); !valid) return std::move(valid.error());
     const std::scoped_lock lock(mutex_);
     layouts_.insert_or_assign(spec.root, spec.layout);
@@ -156,7 +167,11 @@ class Manager final : public PathReferences {
     ReadOutcome outcome =
         store_.restore({keys.keys(), value_bytes, groups, targets, copies, true, checksums}, stream, absorbed);
     for (const std::size_t i : outcome.corrupt_groups) {
-      drop_latent(*path.chain()[i], path.seen_latents()[i].incarnation);
+      drop_latent(*path.chain()[i], path.seen_latents()[i].incarnation, kFoundThere);
+    }
+    if (outcome.verdict == ReadVerdict::restored) {
+      const std::scoped_lock lock(mutex_);
+      for (Node* node : path.chain()) forest_.confirm_skeleton(*node, outcome.epoch);
     }
     return outcome;
   }
@@ -183,11 +198,12 @@ class Manager final : public PathReferences {
     const std::vector<GroupChecksum> checksums = checksums_of(path.seen_chunks());
     ReadOutcome outcome =
         store_.restore({keys.keys(), value_bytes, groups, ring, copies, false, checksums}, stream, absorbed);
-    for (const std::size_t i : outcome.corrupt_groups) drop_blob(*path.window()[i], path.seen_chunks()[i].incarnation);
+    for (const std::size_t i : outcome.corrupt_groups) {
+      drop_blob(*path.window()[i], path.seen_chunks()[i].incarnation, kFoundThere);
+    }
     if (outcome.verdict == ReadVerdict::restored) {
       const std::scoped_lock lock(mutex_);
-      for (Node* node : path.window()) forest_.confirm_blob(*node);
-      for (Node* node : path.chain()) forest_.confirm_skeleton(*node);
+      for (Node* node : path.window()) forest_.confirm_blob(*node, outcome.epoch);
     }
     return outcome;
   }
@@ -200,14 +216,14 @@ class Manager final : public PathReferences {
       KeyBatch keys;
       keys.add_chunk(node->key(), layout.n_layers);
       const std::uint64_t probed = read_locked([&] { return node->blob_incarnation(); });
-      if (absent(keys.keys(), absorbed)) drop_blob(*node, probed);
+      note_blob(*node, probed, ask(keys.keys(), absorbed));
     }
     if (!layout.has_latent()) return;
     for (Node* node : path.chain()) {
       KeyBatch keys;
       keys.add_latent(node->key());
       const std::uint64_t probed = read_locked([&] { return node->skeleton_incarnation(); });
-      if (absent(keys.keys(), absorbed)) drop_latent(*node, probed);
+      note_latent(*node, probed, ask(keys.keys(), absorbed));
     }
   }
 
@@ -220,12 +236,13 @@ class Manager final : public PathReferences {
   }
 
   // Stores a chunk: its latent first, then its K and V in key order; two puts, each published by itself. What is ready
-  // already is not moved again. An error says that nothing was published. Where the latent was and the values were not,
-  // `kv` says "failed", and its error is absorbed.
+  // already is not moved again; where that is but a hint, the store is asked first. An error says that nothing was
+  // published. Where the latent was and the values were not, `kv` says "failed", and its error is absorbed.
   Result<IngestReceipt> ingest(Node& node, const Layout& layout, std::span<const DeviceTensor> values,
                                const DeviceTensor& latent, const CopyStream& stream, Absorbed& absorbed) {
     IngestReceipt receipt;
     Lacking lacking;
+    std::vector<Claimed> hints;
     {
       const std::scoped_lock lock(mutex_);
       if (node.being_written()) {
@@ -234,7 +251,12 @@ class Manager final : public PathReferences {
         return receipt;
       }
       forest_.set_being_written(node, true);
-      lacking = {.latent = layout.has_latent() && !node.skeleton().ready, .values = !node.blob().ready};
+      lacking = lacking_of(node, layout);
+      hints = hints_of(node, layout);
+    }
+    if (!hints.empty()) {
+      ask_for(hints, absorbed);
+      lacking = read_locked([&] { return lacking_of(node, layout); });
     }
     if (layout.has_latent()) receipt.latent = IngestVerdict::already_ready;
     Status stored;
@@ -267,11 +289,28 @@ class Manager final : public PathReferences {
     return finish_eviction(eviction, absorbed);
   }
 
-  // Evicts least recently used blobs until `bytes` are free of the capacity. OutOfRoom when that is not possible.
-  Result<EvictReceipt> make_room(std::uint64_t bytes, Absorbed& absorbed) { return free_up(bytes, false, absorbed); }
+  // Lets idle worlds go and evicts blobs, in the policy's order, until `bytes` are free of the capacity. OutOfRoom when
+  // that is not possible.
+  Result<EvictReceipt> make_room(std::uint64_t bytes, Absorbed& absorbed) {
+    return free_up({bytes, RoomFor::asking}, absorbed);
+  }
 
-  // Periodic work: settles what is due, and tries failed evictions again. Gives the number of keys settled. Errors are
-  // moved to `errors`; what they belong to stays queued.
+  // Asks the store for the values of at most `nodes_max` nodes, of all worlds in turn, and withdraws exactly what is
+  // absent. A probe that fails withdraws nothing. Errors are moved to `errors`.
+  void probe(std::size_t nodes_max, std::vector<Error>& errors) {
+    std::vector<Claimed> claimed;
+    {
+      const std::scoped_lock lock(mutex_);
+      const std::uint64_t visits_max = nodes_max < kProbeVisits ? nodes_max * kProbeVisits : ~std::uint64_t{0};
+      for (Node* node : forest_.next_ready(probe_cursor_, nodes_max, visits_max)) claimed.push_back(claimed_of(*node));
+    }
+    ask_for(claimed, errors);
+  }
+  // The same of every node that is ready now.
+  void probe_all(std::vector<Error>& errors) { probe(std::numeric_limits<std::size_t>::max(), errors); }
+
+  // Periodic work: settles what is due, tries failed evictions again, and probes as the options say. Gives the number
+  // of keys settled. Errors are moved to `errors`; what they belong to stays queued.
   std::uint32_t pump(std::vector<Error>& errors) {
     const std::uint32_t settled = store_.pump(options_.pump_removals_max, errors);
     std::vector<NodeKey> evicting;
@@ -283,6 +322,7 @@ class Manager final : public PathReferences {
     }
     Absorbed absorbed;
     for (const NodeKey& key : evicting) retry_eviction(key, absorbed, errors);
+    if (options_.pump_probes_max > 0) probe(options_.pump_probes_max, absorbed);
     errors.insert(errors.end(), std::make_move_iterator(absorbed.begin()), std::make_move_iterator(absorbed.end()));
     return settled;
   }
@@ -335,6 +375,7 @@ class Manager final : public PathReferences {
     ManagerCounts counts;
     counts.forest = forest_.counts();
     counts.accounted_bytes = accounted_locked();
+    counts.in_doubt_bytes = store_.held_bytes() + counts.forest.slot_bytes - counts.forest.ready_slot_bytes;
     counts.unsettled = store_.unsettled_keys();
     counts.quarantined = store_.quarantined();
     counts.registry = store_.registry_counts();
@@ -351,6 +392,15 @@ class Manager final : public PathReferences {
     bool latent = false;
     bool values = false;
   };
+  // What of a node was ready, and in which incarnations; 0: was not.
+  struct Claimed {
+    NodeKey key;
+    std::uint32_t n_layers = 0;
+    std::uint64_t blob = 0;
+    std::uint64_t skeleton = 0;
+  };
+  // A probe looks at so many nodes for each that it may probe.
+  static constexpr std::size_t kProbeVisits = 64;
   // A blob that is withdrawn, and whose node is claimed, until finish_eviction.
   struct Eviction {
     Node* node = nullptr;
@@ -359,7 +409,21 @@ class Manager final : public PathReferences {
     Nanos committed_at_ns = 0;
   };
 
-  static ForestOptions forest_options(const ManagerOptions& options) { return {options.hash_seed, options.listener}; }
+  // A latent that is withdrawn, and whose node is claimed, until finish_farewell.
+  struct Farewell {
+    Node* node = nullptr;
+    std::uint64_t nbytes = 0;
+    Nanos committed_at_ns = 0;
+  };
+  enum class RoomFor : std::uint8_t { asking, a_put };
+  struct RoomRequest {
+    std::uint64_t bytes = 0;
+    RoomFor what = RoomFor::asking;  // a put makes room down to the lower mark, and takes what it needs at that instant
+  };
+
+  static ForestOptions forest_options(const ManagerOptions& options) {
+    return {options.hash_seed, options.listener, options.eviction};
+  }
 
   template <class Look>
   auto read_locked(Look&& look) const {
@@ -390,14 +454,18 @@ class Manager final : public PathReferences {
     return {};
   }
 
-  // The lengths of a node's values, in key order. Without its layout (restored, and no session yet): as if all equal.
+  // The lengths of a node's values, in key order. Without its layout (restored, and no session yet; or another one was
+  // given with its root): as if all equal, but of no fewer slots than it takes.
   std::vector<std::uint64_t> lengths_of(const Node& node) const {
     const std::size_t values = std::size_t{2} * node.blob().n_layers;
     if (const auto layout = layouts_.find(node.world().root_key()); layout != layouts_.end()) {
       std::vector<std::uint64_t> lengths = value_lengths(layout->second);
       if (layout->second.blob_bytes() == node.blob().nbytes && lengths.size() == values) return lengths;
     }
-    return std::vector<std::uint64_t>(values, node.blob().nbytes / std::max<std::size_t>(values, 1));
+    std::vector<std::uint64_t> lengths(values, node.blob().nbytes / std::max<std::size_t>(values, 1));
+    const std::uint64_t slots = slot_bytes_of(lengths);
+    if (slots < node.blob().slot_bytes && !lengths.empty()) lengths.back() += node.blob().slot_bytes - slots;
+    return lengths;
   }
 
   // Empty where none is known.
@@ -433,8 +501,8 @@ class Manager final : public PathReferences {
         store_.remove({eviction.keys.keys(), eviction.value_bytes, eviction.committed_at_ns}, absorbed);
     const std::scoped_lock lock(mutex_);
     Node& node = *eviction.node;
-    forest_.set_being_written(node, false);
     if (!removed.failures.empty()) {
+      forest_.set_being_written(node, false);
       evicting_.push_back(node.key());
       Error error = make_error(Errc::remove_failed, "evict_blob",
                                fmt::format("{} of {} values", removed.failures.size(), eviction.keys.size()));
@@ -442,38 +510,96 @@ class Manager final : public PathReferences {
       return with_suppressed(std::move(error), absorbed);
     }
     const std::uint64_t freed = forget_blob(node);
+    forest_.set_being_written(node, false);
     return EvictReceipt{true, freed};
   }
 
-  // Evicts until `bytes` are free, and takes them at that instant when `reserve` says so.
-  Result<EvictReceipt> free_up(std::uint64_t bytes, bool reserve, Absorbed& absorbed) {
+  // The lock is held. What an idle world has left are latents that lead nowhere. They are withdrawn; without any, the
+  // world goes at once. False, and nothing is done, when one of them is too young or in doubt.
+  bool begin_farewell(Namespace& world, std::vector<Farewell>& leaving) {
+    const Nanos committed_before_ns = victims_before_ns();
+    KeyBatch keys;
+    for (Node* node : forest_.nodes_of(world)) {
+      if (!node->skeleton().ready) continue;
+      if (node->skeleton().committed_at_ns > committed_before_ns) return false;
+      keys.add_latent(node->key());
+      leaving.push_back({node, node->skeleton().nbytes, node->skeleton().committed_at_ns});
+    }
+    if (store_.unsettled(keys.keys())) return false;
+    for (const Farewell& latent : leaving) {
+      forest_.set_being_written(*latent.node, true);
+      forest_.withdraw_skeleton(*latent.node);
+    }
+    if (leaving.empty()) drop(world);
+    return true;
+  }
+  // Removes them; what fails is removed later. Then the world goes, unless somebody has opened it meanwhile.
+  std::uint64_t finish_farewell(Namespace& world, std::span<const Farewell> leaving, Absorbed& absorbed) {
+    std::uint64_t freed = 0;
+    for (const Farewell& latent : leaving) {
+      KeyBatch keys;
+      keys.add_latent(latent.node->key());
+      const RemoveRequest request{keys.keys(), std::span(&latent.nbytes, 1), latent.committed_at_ns};
+      RemoveOutcome removed = store_.remove(request, absorbed);
+      const std::scoped_lock lock(mutex_);
+      if (!removed.failures.empty()) store_.queue_removal(request);
+      if (removed.removed > 0) freed += slot_bytes(latent.nbytes);
+      held_bytes_ -= slot_bytes(latent.nbytes);
+      absorbed.insert(absorbed.end(), std::make_move_iterator(removed.failures.begin()),
+                      std::make_move_iterator(removed.failures.end()));
+    }
+    const std::scoped_lock lock(mutex_);
+    for (const Farewell& latent : leaving) forest_.set_being_written(*latent.node, false);
+    if (world.idle()) drop(world);
+    return freed;
+  }
+  // The lock is held, and the world is idle.
+  void drop(Namespace& world) {
+    const NodeKey root = world.root_key();
+    const Status dropped = forest_.drop_namespace(world);
+    check(dropped.has_value(), "an idle world can be dropped");
+    layouts_.erase(root);
+  }
+
+  Result<EvictReceipt> free_up(const RoomRequest& request, Absorbed& absorbed) {
     EvictReceipt receipt;
     std::vector<const Node*> refused;
-    // Each turn evicts a blob or rules one out. What others store meanwhile is too young to be a victim: there are no
-    // more turns than blobs.
+    bool worlds_stay = false;  // the first that could go may not yet
+    // Each turn lets a world go, evicts a blob or rules one out. What others store meanwhile is too young to be a
+    // victim: there are no more turns than worlds and blobs.
     while (true) {
       Eviction eviction;
+      Namespace* idle = nullptr;
+      std::vector<Farewell> leaving;
       {
         const std::scoped_lock lock(mutex_);
-        const std::uint64_t held = options_.capacity_bytes == 0 ? 0 : accounted_locked();
-        if (options_.capacity_bytes == 0 || has_room(held, bytes)) {
-          if (reserve) reserved_bytes_ += bytes;
+        const std::uint64_t held = marks_.limited() ? accounted_locked() : 0;
+        const bool fits = marks_.fits(held, request.bytes);
+        // Down to the lower mark only when it had to be made.
+        const bool enough = request.what == RoomFor::asking || !receipt.evicted || marks_.is_low(held);
+        Node* victim = nullptr;
+        // What can never fit is not worth a single blob.
+        if (!(fits && enough) && marks_.fits(0, request.bytes)) {
+          idle = worlds_stay ? nullptr : forest_.longest_idle();
+          if (idle == nullptr) victim = next_victim(refused);
+        }
+        if (idle == nullptr && victim == nullptr) {
+          if (!fits) return with_suppressed(no_room(request.bytes, held), absorbed);
+          if (request.what == RoomFor::a_put) reserved_bytes_ += request.bytes;
           return receipt;
         }
-        // What can never fit is not worth a single blob.
-        Node* victim = has_room(0, bytes) ? next_victim(refused) : nullptr;
-        if (victim == nullptr) {
-          return with_suppressed(
-              make_error(Errc::out_of_room, "make_room",
-                         fmt::format("{} bytes are needed, {} of {} are held, and nothing can be evicted", bytes, held,
-                                     options_.capacity_bytes)),
-              absorbed);
-        }
-        if (Status begun = begin_eviction(*victim, eviction); !begun) {
+        if (idle != nullptr) {
+          worlds_stay = !begin_farewell(*idle, leaving);
+          if (worlds_stay || leaving.empty()) continue;
+        } else if (Status begun = begin_eviction(*victim, eviction); !begun) {
           refused.push_back(victim);
           absorbed.push_back(std::move(begun.error()));
           continue;
         }
+      }
+      if (idle != nullptr) {
+        note_freed(finish_farewell(*idle, leaving, absorbed), receipt);
+        continue;
       }
       Result<EvictReceipt> evicted = finish_eviction(eviction, absorbed);
       if (!evicted) {
@@ -481,9 +607,17 @@ class Manager final : public PathReferences {
         absorbed.push_back(std::move(evicted.error()));
         continue;
       }
-      receipt.evicted = true;
-      receipt.freed_bytes += evicted->freed_bytes;
+      note_freed(evicted->freed_bytes, receipt);
     }
+  }
+  static void note_freed(std::uint64_t bytes, EvictReceipt& receipt) {
+    receipt.evicted = receipt.evicted || bytes > 0;
+    receipt.freed_bytes += bytes;
+  }
+  Error no_room(std::uint64_t bytes, std::uint64_t held) const {
+    return make_error(Errc::out_of_room, "make_room",
+                      fmt::format("{} bytes are needed, {} of {} are held, and nothing can be evicted", bytes, held,
+                                  marks_.upper_bytes));
   }
 
   std::uint64_t forget_blob(Node& node) {
@@ -493,23 +627,80 @@ class Manager final : public PathReferences {
     return freed;
   }
 
-  [[nodiscard]] bool has_room(std::uint64_t held, std::uint64_t bytes) const {
-    return held <= options_.capacity_bytes && bytes <= options_.capacity_bytes - held;
-  }
+  // What was committed later is no victim yet.
+  [[nodiscard]] Nanos victims_before_ns() const { return runtime_.clock.now_ns() - options_.victim_age_min_ns; }
 
   // The lock is held.
   Node* next_victim(std::span<const Node* const> refused) {
-    const Nanos committed_before_ns = runtime_.clock.now_ns() - options_.victim_age_min_ns;
-    return forest_.least_recent_evictable([&](const Node& node) {
+    const Nanos committed_before_ns = victims_before_ns();
+    return forest_.first_evictable([&](const Node& node) {
       return node.blob().ready && node.blob().committed_at_ns <= committed_before_ns &&
              std::find(refused.begin(), refused.end(), &node) == refused.end();
     });
   }
 
-  bool absent(Keys keys, Absorbed& absorbed) {
-    Result<bool> present = store_.probe(keys, absorbed);
-    if (!present) absorbed.push_back(std::move(present.error()));
-    return present && !*present;
+  // The lock is held, here and in the next two.
+  static Lacking lacking_of(const Node& node, const Layout& layout) {
+    return {.latent = layout.has_latent() && !node.skeleton().ready, .values = !node.blob().ready};
+  }
+  static Claimed claimed_of(const Node& node) {
+    return {node.key(), node.blob().n_layers, node.blob().ready ? node.blob_incarnation() : 0,
+            node.skeleton().ready ? node.skeleton_incarnation() : 0};
+  }
+  // What of the node is ready, but last seen by an earlier process, or in an earlier epoch of the store.
+  std::vector<Claimed> hints_of(const Node& node, const Layout& layout) const {
+    Claimed hints = claimed_of(node);
+    if (!layout.has_latent()) hints.skeleton = 0;
+    if (hints.blob == 0 && hints.skeleton == 0) return {};
+    const std::uint64_t epoch = store_.epoch();
+    if (node.blob().confirmed && node.blob().epoch >= epoch) hints.blob = 0;
+    if (node.skeleton().confirmed && node.skeleton().epoch >= epoch) hints.skeleton = 0;
+    if (hints.blob == 0 && hints.skeleton == 0) return {};
+    return {hints};
+  }
+
+  // What the store says of them; nothing when it cannot say.
+  std::optional<Presence> ask(Keys keys, Absorbed& absorbed) {
+    Result<Presence> found = store_.probe(keys, absorbed);
+    if (found) return *found;
+    absorbed.push_back(std::move(found.error()));
+    return std::nullopt;
+  }
+  // Each by a probe of its own.
+  void ask_for(std::span<const Claimed> claimed, Absorbed& absorbed) {
+    for (const Claimed& claim : claimed) {
+      KeyBatch latent;
+      KeyBatch values;
+      if (claim.skeleton != 0) latent.add_latent(claim.key);
+      if (claim.blob != 0) values.add_chunk(claim.key, claim.n_layers);
+      std::optional<Presence> found_latent;
+      std::optional<Presence> found_values;
+      if (claim.skeleton != 0) found_latent = ask(latent.keys(), absorbed);
+      if (claim.blob != 0) found_values = ask(values.keys(), absorbed);
+      // By its key: its namespace may have been dropped meanwhile.
+      Node* node = find(claim.key);
+      if (node == nullptr) continue;
+      note_latent(*node, claim.skeleton, found_latent);
+      note_blob(*node, claim.blob, found_values);
+    }
+  }
+  void note_blob(Node& node, std::uint64_t probed, const std::optional<Presence>& found) {
+    if (!found) return;
+    if (!found->present) {
+      drop_blob(node, probed, found->epoch);
+      return;
+    }
+    const std::scoped_lock lock(mutex_);
+    if (node.blob_incarnation() == probed) forest_.confirm_blob(node, found->epoch);
+  }
+  void note_latent(Node& node, std::uint64_t probed, const std::optional<Presence>& found) {
+    if (!found) return;
+    if (!found->present) {
+      drop_latent(node, probed, found->epoch);
+      return;
+    }
+    const std::scoped_lock lock(mutex_);
+    if (node.skeleton_incarnation() == probed) forest_.confirm_skeleton(node, found->epoch);
   }
 
   // The lock is held, and the node has a handle.
@@ -519,22 +710,31 @@ class Manager final : public PathReferences {
     const std::vector<std::uint64_t> value_bytes = lengths_of(node);
     store_.queue_removal({keys.keys(), value_bytes, node.blob().committed_at_ns});
   }
+  // For the epoch in which it was found absent: it was found, and is corrupt.
+  static constexpr std::uint64_t kFoundThere = 0;
+  // Stored by an owner that has gone, and all it had with it: nothing is left to be removed.
+  template <class State>
+  static bool gone_with_its_owner(const State& state, std::uint64_t epoch) {
+    return state.confirmed && state.epoch < epoch;
+  }
   // A blob that the store lost, perhaps in part, or that is corrupt: the rest of it must not stay. Only the very one
-  // that was probed, and not one that an eviction has withdrawn, which lets it go by itself.
-  void drop_blob(Node& node, std::uint64_t probed) {
+  // that was probed or read, and not one that an eviction has withdrawn, which lets it go by itself.
+  void drop_blob(Node& node, std::uint64_t probed, std::uint64_t epoch) {
     const std::scoped_lock lock(mutex_);
     if (!node.blob().ready || node.blob_incarnation() != probed) return;
-    queue_blob_removal(node);
+    if (!gone_with_its_owner(node.blob(), epoch)) queue_blob_removal(node);
     forget_blob(node);
   }
-  void drop_latent(Node& node, std::uint64_t probed) {
+  void drop_latent(Node& node, std::uint64_t probed, std::uint64_t epoch) {
     KeyBatch keys;
     keys.add_latent(node.key());
     const std::scoped_lock lock(mutex_);
     if (!node.skeleton().ready || node.skeleton_incarnation() != probed) return;
     // A key that failed by itself looks absent too: what may still be there must not stay unknown.
     const std::uint64_t value_bytes = node.skeleton().nbytes;
-    store_.queue_removal({keys.keys(), std::span(&value_bytes, 1), node.skeleton().committed_at_ns});
+    if (!gone_with_its_owner(node.skeleton(), epoch)) {
+      store_.queue_removal({keys.keys(), std::span(&value_bytes, 1), node.skeleton().committed_at_ns});
+    }
     held_bytes_ -= slot_bytes(value_bytes);
     forest_.withdraw_skeleton(node);
   }
@@ -556,7 +756,7 @@ class Manager final : public PathReferences {
   template <class Publish>
   Result<PutReceipt> put_reserved(Keys keys, std::span<const DeviceTensor> tensors, std::uint64_t slots,
                                   const CopyStream& stream, Absorbed& absorbed, Publish&& publish) {
-    if (Result<EvictReceipt> room = free_up(slots, true, absorbed); !room) return std::move(room.error());
+    if (Result<EvictReceipt> room = free_up({slots, RoomFor::a_put}, absorbed); !room) return std::move(room.error());
     Result<PutReceipt> put = store_.put(keys, tensors, stream, absorbed);
     const std::scoped_lock lock(mutex_);
     reserved_bytes_ -= slots;
@@ -573,7 +773,7 @@ class Manager final : public PathReferences {
     keys.add_latent(node.key());
     Result<PutReceipt> put = put_reserved(
         keys.keys(), std::span(&latent, 1), slot_bytes(latent.bytes), stream, absorbed, [&](const PutReceipt& stored) {
-          return forest_.set_skeleton_ready(node, {latent.bytes, stored.committed_ns, stored.checksum});
+          return forest_.set_skeleton_ready(node, {latent.bytes, stored.committed_ns, stored.epoch, stored.checksum});
         });
     if (!put) return std::move(put.error());
     receipt.latent = verdict_of(put->verdict);
@@ -592,7 +792,7 @@ class Manager final : public PathReferences {
     keys.add_chunk(node.key(), layout.n_layers);
     Result<PutReceipt> put = put_reserved(keys.keys(), values, slots, stream, absorbed, [&](const PutReceipt& stored) {
       return forest_.set_blob_ready(
-          node, {layout.blob_bytes(), slots, layout.n_layers, stored.committed_ns, stored.checksum});
+          node, {layout.blob_bytes(), slots, layout.n_layers, stored.committed_ns, stored.epoch, stored.checksum});
     });
     if (!put) return std::move(put.error());
     receipt.kv = verdict_of(put->verdict);
@@ -627,14 +827,16 @@ class Manager final : public PathReferences {
 
   Rt& runtime_;
   const ManagerOptions options_;
+  const CapacityMarks marks_{options_.capacity_bytes, options_.lower_mark_bytes};
   Access store_;
   mutable typename Rt::SyncType::Mutex mutex_;
   // Guarded by mutex_:
   Forest forest_;
   std::map<NodeKey, Layout> layouts_;  // by root, of every world that a session has opened
   std::vector<NodeKey> evicting_;      // evictions to be tried again
-  std::uint64_t held_bytes_ = 0;       // slot bytes of handles and ready latents
-  std::uint64_t reserved_bytes_ = 0;   // slot bytes of puts under way
+  std::uint64_t probe_cursor_ = 0;
+  std::uint64_t held_bytes_ = 0;      // slot bytes of handles and ready latents
+  std::uint64_t reserved_bytes_ = 0;  // slot bytes of puts under way
   bool saving_ = false;
 };
 

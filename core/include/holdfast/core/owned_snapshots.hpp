@@ -114,7 +114,7 @@ class OwnedSnapshots {
       values.push_back(std::move(*value));
     }
     if (std::vector<std::size_t> corrupt = corrupt_groups(request, values); !corrupt.empty()) {
-      return {ReadVerdict::corrupt, false, make_error(Errc::corrupt, "restore", "values are not what was put"),
+      return {ReadVerdict::corrupt, false, make_error(Errc::corrupt, "restore", "values are not what was put"), 0,
               std::move(corrupt)};
     }
     for (std::size_t begin = 0; restored && begin < values.size();) {
@@ -124,12 +124,16 @@ class OwnedSnapshots {
     return {ReadVerdict::restored, true, {}};
   }
 
-  Result<bool> probe(Keys keys, Absorbed& /*absorbed*/) {
+  Result<Presence> probe(Keys keys, Absorbed& /*absorbed*/) {
     for (const std::string_view key : keys) {
-      if (Result<bool> present = store_.has_tensor(key); !present || !*present) return present;
+      Result<bool> present = store_.has_tensor(key);
+      if (!present) return std::move(present.error());
+      if (!*present) return Presence{false, epoch()};
     }
-    return true;
+    return Presence{true, epoch()};
   }
+  // A store of ordinary memory loses nothing by itself.
+  [[nodiscard]] static std::uint64_t epoch() { return 0; }
 
   RemoveOutcome remove(const RemoveRequest& request, Absorbed& /*absorbed*/) {
     RemoveOutcome outcome;

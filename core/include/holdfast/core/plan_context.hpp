@@ -26,6 +26,11 @@ struct PlanOptions {
   UnsettledOptions unsettled;
 };
 
+// The owner's segments, and the registry's epoch of them.
+struct LiveSegments : std::vector<Segment> {
+  std::uint64_t epoch = 0;
+};
+
 // `runtime` outlives it.
 template <Runtime Rt>
 class PlanContext {
@@ -45,13 +50,14 @@ class PlanContext {
   [[nodiscard]] Nanos now_ns() const { return runtime.clock.now_ns(); }
 
   // The owner's live segments, registered. Failures after which it went on are moved to `absorbed`.
-  Result<std::vector<Segment>> live_segments(std::vector<Error>& absorbed) {
+  Result<LiveSegments> live_segments(std::vector<Error>& absorbed) {
     const std::uint64_t look = registry.begin_look();
     Result<std::vector<Segment>> segments = runtime.fluxon.wait_local_segments_ready();
-    if (!segments) return segments;
+    if (!segments) return std::move(segments.error());
     if (Status sound = check_segments(*segments); !sound) return std::move(sound.error());
-    if (Status ensured = registry.ensure(look, *segments, absorbed); !ensured) return std::move(ensured.error());
-    return segments;
+    Result<std::uint64_t> epoch = registry.ensure(look, *segments, absorbed);
+    if (!epoch) return std::move(epoch.error());
+    return LiveSegments{std::move(*segments), *epoch};
   }
 
   // A batch of one operation, that the options say how to wait for.

@@ -37,6 +37,7 @@ struct PutAttempt {
   PutEnd end = PutEnd::failed;
   Nanos committed_ns = 0;       // when the last commit had been submitted
   Error error;                  // when failed
+  std::uint64_t epoch = 0;      // of the store
   GroupChecksum checksum = {};  // when stored, where the options ask for it
 };
 
@@ -69,8 +70,9 @@ class PlanPut {
   static constexpr std::int32_t kNoAnswer = static_cast<std::int32_t>(CommitCode::unknown);
 
   PutAttempt try_put() {
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed_);
+    Result<LiveSegments> segments = context_.live_segments(absorbed_);
     if (!segments) return failed(std::move(segments.error()));
+    epoch_ = segments->epoch;
     groups_ = group_by_size(keys_, tensors_);
     plans_.reserve(groups_.size());
     addresses_.resize(keys_.size());
@@ -197,7 +199,7 @@ class PlanPut {
     }
     for (auto& [g, future] : futures) wait_for(groups_[g], future, causes);
     if (causes.empty()) {
-      PutAttempt attempt{PutEnd::stored, committed_ns_, {}};
+      PutAttempt attempt{PutEnd::stored, committed_ns_, {}, epoch_};
       if (context_.options.checksums) attempt.checksum = fold_checksums(checksums_);
       return attempt;
     }
@@ -275,7 +277,12 @@ class PlanPut {
         const KeyOutcome outcome = outcome_of(codes_[i]);
         if (outcome == KeyOutcome::not_stored) continue;
         const bool known = outcome == KeyOutcome::stored;
-        table.add(keys_[i], {tensors_[i].bytes, committed_ns_, known}, context_.now_ns());
+        table.add(keys_[i],
+                  {.value_bytes = tensors_[i].bytes,
+                   .last_commit_ns = committed_ns_,
+                   .known_stored = known,
+                   .checksum = checksums_.empty() ? GroupChecksum() : checksums_[i]},
+                  context_.now_ns());
         if (known) stored.push_back(keys_[i]);
       }
     });
@@ -346,6 +353,7 @@ class PlanPut {
   std::vector<std::int32_t> codes_;
   std::vector<std::uint64_t> checksums_;  // by key, where the options ask for them
   Nanos committed_ns_ = 0;
+  std::uint64_t epoch_ = 0;  // of the segments
 };
 
 }  // namespace holdfast

@@ -90,7 +90,7 @@ class PlanRead {
 
   ReadOutcome run() {
     if (Status sound = check_request(); !sound) return failed(std::move(sound.error()));
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed_);
+    Result<LiveSegments> segments = context_.live_segments(absorbed_);
     if (!segments) return failed(std::move(segments.error()));
     cut();
     Result<bool> there = start_gets(segments->front().generation);
@@ -106,7 +106,7 @@ class PlanRead {
     context_.quarantine_plans(std::move(stuck_));
     if (there && *there) {
       move_to(absorbed_, failures);
-      return {ReadVerdict::restored, true, {}};
+      return {ReadVerdict::restored, true, {}, segments->epoch};
     }
     // What may still be written to is not for another try.
     const bool stuck =
@@ -115,7 +115,8 @@ class PlanRead {
         there ? make_error(Errc::incomplete, "restore", "a key is not in the store") : std::move(there.error());
     move_to(error.suppressed, failures);
     if (!corrupt_groups_.empty() && !stuck) {
-      return {ReadVerdict::corrupt, touched_, with_suppressed(std::move(error), absorbed_), std::move(corrupt_groups_)};
+      return {ReadVerdict::corrupt, touched_, with_suppressed(std::move(error), absorbed_), 0,
+              std::move(corrupt_groups_)};
     }
     if (!there || stuck) return failed(std::move(error));
     return {ReadVerdict::incomplete, touched_, with_suppressed(std::move(error), absorbed_)};
@@ -325,7 +326,8 @@ class PlanRead {
   ReadOutcome failed(Error cause) {
     Error error =
         make_error(Errc::get_failed, "restore", fmt::format("{} keys", request_.keys.size()), std::move(cause));
-    return {ReadVerdict::failed, touched_, with_suppressed(std::move(error), absorbed_), std::move(corrupt_groups_)};
+    return {ReadVerdict::failed, touched_, with_suppressed(std::move(error), absorbed_), 0,
+            std::move(corrupt_groups_)};
   }
 
   PlanContext<Rt>& context_;

@@ -6,6 +6,7 @@
 // handle ends exactly once.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -54,9 +55,9 @@ class PlanTierStore {
       std::vector<std::uint64_t> value_bytes;
       for (const DeviceTensor& tensor : tensors) value_bytes.push_back(tensor.bytes);
       GroupChecksum checksum;
-      Result<bool> adopted = adopt(keys, value_bytes, checksum, absorbed);
+      Result<std::optional<std::uint64_t>> adopted = adopt(keys, value_bytes, checksum, absorbed);
       if (!adopted) return with_suppressed(std::move(adopted.error()), absorbed);
-      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns(), checksum};
+      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns(), **adopted, checksum};
       if (gate == PutGate::open) {
         // Not of our doing that we know of: an orphan of an earlier incarnation, to be gone before the next try.
         queue({keys, value_bytes, context_.now_ns()}, false);
@@ -70,7 +71,7 @@ class PlanTierStore {
     if (attempt.end == PutEnd::failed) return std::move(attempt.error);
     if (attempt.end != PutEnd::stored) return PutReceipt{PutVerdict::elsewhere, 0};
     forget(keys);
-    return PutReceipt{PutVerdict::stored, attempt.committed_ns, attempt.checksum};
+    return PutReceipt{PutVerdict::stored, attempt.committed_ns, attempt.epoch, attempt.checksum};
   }
 
   ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed) {
@@ -80,8 +81,8 @@ class PlanTierStore {
     return PlanRead<Rt>(context_, request, stream, absorbed).run();
   }
 
-  Result<bool> probe(Keys keys, Absorbed& absorbed) {
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
+  Result<Presence> probe(Keys keys, Absorbed& absorbed) {
+    Result<LiveSegments> segments = context_.live_segments(absorbed);
     if (!segments) return std::move(segments.error());
     typename GetHandleLease<Rt>::Call call(context_.registry, segments->front().generation);
     if (!call.live()) return make_error(Errc::stale_generation, "probe", "the segments' generation has gone");
@@ -90,7 +91,7 @@ class PlanTierStore {
     GetHandleLease<Rt> handle(context_, start->handle, std::move(call));
     if (Status cancelled = handle.cancel(); !cancelled) absorbed.push_back(std::move(cancelled.error()));
     if (Status sound = check_get_start(*start, keys.size(), 1); !sound) return std::move(sound.error());
-    return start->all_hit;
+    return Presence{start->all_hit, segments->epoch};
   }
 
   RemoveOutcome remove(const RemoveRequest& request, Absorbed& absorbed) {
@@ -112,17 +113,13 @@ class PlanTierStore {
       // It may be stored and not routed yet.
       ++outcome.queued;
       context_.unsettled.with([&](UnsettledTable& table) {
-        const bool adoptable = !context_.options.checksums;
-        table.add(request.keys[i], {request.value_bytes[i], request.last_commit_ns, false, adoptable},
-                  context_.now_ns());
+        table.add(request.keys[i], {request.value_bytes[i], request.last_commit_ns}, context_.now_ns());
       });
     }
     return outcome;
   }
 
-  // With checksums what was given up is never adopted: what a failed put left was seen by nobody who could find it
-  // corrupt, and this may have been.
-  void queue_removal(const RemoveRequest& request) { queue(request, !context_.options.checksums); }
+  void queue_removal(const RemoveRequest& request) { queue(request, true); }
 
   // Periodic work: ends quarantined plans whose copies have landed, and removes what is due, at most `removals_max`
   // keys. Gives the number of keys settled. Errors are moved to `errors`; what they belong to stays queued.
@@ -165,6 +162,7 @@ class PlanTierStore {
   [[nodiscard]] std::uint64_t unsettled_keys() const {
     return context_.unsettled.with([](const UnsettledTable& table) { return table.size() + table.blocked(); });
   }
+  [[nodiscard]] std::uint64_t epoch() const { return context_.registry.epoch(); }
   [[nodiscard]] std::uint64_t quarantined() const { return context_.quarantine.size(); }
   // Slot bytes that are neither free nor of a blob or latent that the manager knows.
   [[nodiscard]] std::uint64_t held_bytes() const {
@@ -181,7 +179,9 @@ class PlanTierStore {
     if (!answer) return std::move(answer.error());
     if (Status sound = check_segments(answer->segments); !sound) return sound;
     run.enter(WarmUpStage::unregistering);
-    return context_.registry.ensure(answer->look, answer->segments, absorbed, &run);
+    Result<std::uint64_t> epoch = context_.registry.ensure(answer->look, answer->segments, absorbed, &run);
+    if (!epoch) return std::move(epoch.error());
+    return {};
   }
   template <class Run>
   Result<SegmentsAnswer> ask_for_segments(const WarmUpOptions& options, Run& run) {
@@ -235,13 +235,19 @@ class PlanTierStore {
     });
   }
 
-  // True when every key is ours, past its bound, of this length, and readable under one read plan: known again.
-  Result<bool> adopt(Keys keys, std::span<const std::uint64_t> value_bytes, GroupChecksum& checksum,
-                     Absorbed& absorbed) {
-    const bool adoptable = context_.unsettled.with(
-        [&](const UnsettledTable& table) { return table.adoptable(keys, value_bytes, context_.now_ns()); });
-    if (!adoptable) return false;
-    Result<std::vector<Segment>> segments = context_.live_segments(absorbed);
+  // When every key is ours, past its bound, of this length, and readable under one read plan: known again. With
+  // checksums also only when each value is what its put stored: what was given up after it had been ready, perhaps
+  // because it is corrupt, never is. The epoch in which they were read, or nothing.
+  Result<std::optional<std::uint64_t>> adopt(Keys keys, std::span<const std::uint64_t> value_bytes,
+                                             GroupChecksum& checksum, Absorbed& absorbed) {
+    std::vector<GroupChecksum> expected;
+    const bool adoptable = context_.unsettled.with([&](const UnsettledTable& table) {
+      if (!table.adoptable(keys, value_bytes, context_.now_ns())) return false;
+      if (context_.options.checksums) expected = table.checksums_of(keys);
+      return std::find(expected.begin(), expected.end(), std::nullopt) == expected.end();
+    });
+    if (!adoptable) return std::nullopt;
+    Result<LiveSegments> segments = context_.live_segments(absorbed);
     if (!segments) return std::move(segments.error());
     // As long as the plan lives nobody else uses a newer owner, whose it may be.
     const GenerationCall call(context_.registry, segments->front().generation);
@@ -249,15 +255,27 @@ class PlanTierStore {
     Result<std::optional<ReadPlanLease<Rt>>> plan =
         open_read_plan(context_, keys, {}, segments->front().generation, absorbed);
     if (!plan) return std::move(plan.error());
-    if (!*plan) return false;
+    if (!*plan) return std::nullopt;
     Result<std::vector<std::uintptr_t>> addresses =
         decode_plan_blob({(*plan)->plan(), PlanSide::read, value_bytes, *segments});
-    if (addresses && context_.options.checksums) checksum = checksum_of_slots(*addresses, value_bytes);
+    bool intact = true;
+    if (addresses && context_.options.checksums) {
+      std::vector<std::uint64_t> found;
+      for (std::size_t i = 0; i < addresses->size(); ++i) {
+        found.push_back(checksum_of_slot((*addresses)[i], value_bytes[i]));
+        intact = intact && found.back() == expected[i];
+      }
+      checksum = fold_checksums(found);
+    }
     Status released = addresses ? (*plan)->release() : (*plan)->give_back(call);
     if (!released) absorbed.push_back(std::move(released.error()));
     if (!addresses) return std::move(addresses.error());
+    if (!intact) {
+      absorbed.push_back(make_error(Errc::corrupt, "adopt", "a leftover is not what was put"));
+      return std::nullopt;
+    }
     forget(keys);
-    return true;
+    return segments->epoch;
   }
 
   // Those of `keys` that are in the table, all past their bound. True when all are settled.

@@ -56,23 +56,31 @@ class SegmentRegistry {
   // uses any more, and registers what is new. Failures after which it went on are moved to `absorbed`. After an error
   // nothing is registered that was not before: its pieces were rolled back. StaleGeneration for other segments than
   // those of a newer look, and nothing changed; and while a call is made for an older generation, which is retired.
-  // Cancelled when `watch` said no.
-  Status ensure(std::uint64_t look, std::span<const Segment> live, std::vector<Error>& absorbed,
-                RegistrationWatch* watch = nullptr) {
-    if (book_.with([&](Book& book) { return book.settles(live); })) return {};
+  // Cancelled when `watch` said no. Gives the epoch of `live`.
+  Result<std::uint64_t> ensure(std::uint64_t look, std::span<const Segment> live, std::vector<Error>& absorbed,
+                               RegistrationWatch* watch = nullptr) {
+    std::uint64_t epoch = 0;
+    if (book_.with([&](Book& book) {
+          epoch = book.epoch;
+          return book.settles(live);
+        })) {
+      return epoch;
+    }
     const std::scoped_lock turn(turn_);
     Status retired = book_.with([&](Book& book) -> Status {
       if (!book.knows_exactly(live) && !book.is_newer(look, live)) {
         return make_error(Errc::stale_generation, "ensure", "another session has seen newer segments");
       }
       book.learn(live);
+      book.note_epoch(live);
+      epoch = book.epoch;
       book.retire_others(live);
       if (book.has_call_besides(live)) {
         return make_error(Errc::stale_generation, "ensure", "a call for an older generation has not returned yet");
       }
       return {};
     });
-    if (!retired) return retired;
+    if (!retired) return std::move(retired.error());
     unregister_retired(absorbed);
     std::vector<Segment> fresh;
     for (const Segment& segment : live) {
@@ -83,7 +91,12 @@ class SegmentRegistry {
       Status registered = register_segment(fresh[i], absorbed, watch);
       if (!registered) return undo(std::span(fresh).first(i), std::move(registered.error()));
     }
-    return {};
+    return epoch;
+  }
+
+  // Grows whenever the segments are others than all before: what an owner of an earlier epoch stored is gone.
+  [[nodiscard]] std::uint64_t epoch() const {
+    return book_.with([](const Book& book) { return book.epoch; });
   }
 
   // Memory of our own, beside the segments: registered read-write under generation 0.
@@ -193,6 +206,8 @@ class SegmentRegistry {
     std::uint64_t looks = 0;
     std::uint64_t looks_when_learned = 0;  // how many had begun when the newest segments were told here
     std::uint64_t newest_generation = 0;   // theirs
+    std::vector<Segment> of_epoch;         // the segments last told, registered or not
+    std::uint64_t epoch = 0;
 
     [[nodiscard]] bool may_unregister(const RegisteredPiece& piece) const {
       return !piece.live && piece.ours && !uses.contains(piece.generation);
@@ -225,6 +240,14 @@ class SegmentRegistry {
     void learn(std::span<const Segment> live) {
       looks_when_learned = looks;
       newest_generation = generation_of(live);
+    }
+    void note_epoch(std::span<const Segment> live) {
+      const bool some_stay = std::any_of(live.begin(), live.end(), [&](const Segment& segment) {
+        return std::any_of(of_epoch.begin(), of_epoch.end(),
+                           [&](const Segment& known) { return same_registration(known, segment); });
+      });
+      if (!some_stay) ++epoch;
+      of_epoch.assign(live.begin(), live.end());
     }
     [[nodiscard]] static std::uint64_t generation_of(std::span<const Segment> live) {
       std::uint64_t newest = 0;

@@ -31,9 +31,9 @@ enum class PutVerdict : std::uint8_t {
 
 struct PutReceipt {
   PutVerdict verdict = PutVerdict::stored;
-  Nanos committed_ns = 0;  // when the last commit had been submitted, or the values were seen readable
-  // Of all values, in key order, where the store takes checksums. Of adopted values: of what was found, so that it
-  // tells of damage from then on.
+  Nanos committed_ns = 0;   // when the last commit had been submitted, or the values were seen readable
+  std::uint64_t epoch = 0;  // of the store, in which that was
+  // Of all values, in key order, where the store takes checksums.
   GroupChecksum checksum = {};
 };
 
@@ -67,9 +67,16 @@ struct [[nodiscard]] ReadOutcome {
   ReadVerdict verdict = ReadVerdict::failed;
   bool targets_touched = false;  // a copy into the tensors may have been submitted: unless restored, undefined bytes
   Error error;                   // unless restored
+  std::uint64_t epoch = 0;       // of the store, when restored
   // Indices of the atomic groups that were found corrupt, in order; also where the verdict is another for what failed
   // besides. Those behind the first batch that has one were not looked at.
   std::vector<std::size_t> corrupt_groups = {};
+};
+
+// What a probe found.
+struct Presence {
+  bool present = false;     // every key is readable
+  std::uint64_t epoch = 0;  // of the store, in which it was asked
 };
 
 struct RemoveRequest {
@@ -95,8 +102,10 @@ concept PathTierStore = requires(S& store, Keys keys, std::span<const DeviceTens
   // be published, and what was stored is removed now or later.
   { store.put(keys, tensors, stream, absorbed) } -> std::same_as<Result<PutReceipt>>;
   { store.restore(read, stream, absorbed) } -> std::same_as<ReadOutcome>;
-  // True when every key is readable now.
-  { store.probe(keys, absorbed) } -> std::same_as<Result<bool>>;
+  { store.probe(keys, absorbed) } -> std::same_as<Result<Presence>>;
+  // Grows when the store hears that all it had is gone, as when its owner is a new one. What was last written or read
+  // in an earlier epoch is but a hint.
+  { store.epoch() } -> std::same_as<std::uint64_t>;
   { store.remove(removal, absorbed) } -> std::same_as<RemoveOutcome>;
   // Values that a reader found incomplete, or that a writer of an earlier incarnation may have left: removed later.
   // Makes no call that can wait.

@@ -6,8 +6,9 @@
 //  - A node's key is node_key(parent's key, action); no two nodes of a forest have the same key.
 //  - A blob is ready only while its handle is present. A withdrawn blob keeps its handle, and its bytes stay accounted,
 //    until the handle is forgotten.
-//  - In every eviction list a node comes before its ancestors, so that leaves go before inner nodes.
-//  - A node that is pinned, referenced or being written is never offered for eviction.
+//  - Of the nodes on one path, the deeper are told of first to the eviction policy: leaves go before inner nodes.
+//  - A node that is pinned, referenced or being written is never offered for eviction. Evicting a node is no use of its
+//    ancestors.
 //  - No operation's cost grows with the number of nodes, but drop_namespace and nodes_of visit their namespace.
 #pragma once
 
@@ -21,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-#include "holdfast/core/eviction_list.hpp"
+#include "holdfast/core/eviction_policy.hpp"
 #include "holdfast/core/keys.hpp"
 #include "holdfast/core/node_index.hpp"
 #include "holdfast/core/result.hpp"
@@ -39,9 +40,10 @@ struct BlobState {
   std::uint64_t slot_bytes = 0;  // what they take from a segment
   Nanos committed_at_ns = 0;
   std::uint32_t n_layers = 0;
-  bool present = false;    // a handle exists: there may be bytes in the store
-  bool ready = false;      // may be served
-  bool confirmed = false;  // written or read by this process; else a snapshot's hint
+  bool present = false;     // a handle exists: there may be bytes in the store
+  bool ready = false;       // may be served
+  bool confirmed = false;   // written or read by this process; else a snapshot's hint
+  std::uint64_t epoch = 0;  // of the store, in which it was
   GroupChecksum checksum = {};
   friend bool operator==(const BlobState&, const BlobState&) = default;
 };
@@ -52,6 +54,7 @@ struct SkeletonState {
   Nanos committed_at_ns = 0;
   bool ready = false;
   bool confirmed = false;
+  std::uint64_t epoch = 0;
   GroupChecksum checksum = {};
   friend bool operator==(const SkeletonState&, const SkeletonState&) = default;
 };
@@ -61,12 +64,14 @@ struct BlobRecord {
   std::uint64_t slot_bytes = 0;
   std::uint32_t n_layers = 0;
   Nanos committed_at_ns = 0;
+  std::uint64_t epoch = 0;      // of the store
   GroupChecksum checksum = {};  // as its put told
 };
 
 struct SkeletonRecord {
   std::uint64_t nbytes = 0;
   Nanos committed_at_ns = 0;
+  std::uint64_t epoch = 0;  // of the store
   GroupChecksum checksum = {};
 };
 
@@ -108,6 +113,8 @@ class Node : private EvictionLink, private NodeActionLink, private NodeKeyLink {
  private:
   friend class Forest;
 
+  enum class Listed : std::uint8_t { nowhere, candidate, pinned };
+
   // What a lookup and an access touch comes first, together with the links above: few cache lines.
   Node* parent_ = nullptr;
   std::uint64_t last_access_ = 0;
@@ -118,6 +125,7 @@ class Node : private EvictionLink, private NodeActionLink, private NodeKeyLink {
   std::string action_;
   BlobState blob_;
   bool being_written_ = false;
+  Listed listed_ = Listed::nowhere;  // for eviction
   Node* next_sibling_ = nullptr;
   Node* last_child_ = nullptr;
   std::uint64_t number_ = 0;  // never used twice in a forest
@@ -138,6 +146,8 @@ class Namespace {
   [[nodiscard]] std::uint64_t unpinned_blobs() const;
   // While true, the nodes of the sink are pinned.
   [[nodiscard]] bool holds_pins() const { return sessions_ > 0 || unpinned_blobs() > 0; }
+  // Nobody uses it, and none of its chunks can be served: what is left of it may go as a whole.
+  [[nodiscard]] bool idle() const { return sessions_ == 0 && blobs_ == 0 && in_use_ == 0; }
 
  private:
   friend class Forest;
@@ -146,6 +156,8 @@ class Namespace {
   std::uint32_t sink_chunks_ = 0;
   std::uint32_t sessions_ = 0;
   std::uint64_t blobs_ = 0;                    // handles
+  std::uint64_t in_use_ = 0;                   // references, and nodes being written
+  std::uint64_t idle_since_ = 0;               // its place among the idle ones; 0 = it is not idle
   std::vector<std::uint64_t> blobs_at_depth_;  // handles, by depth
   EvictionList pinned_;                        // pinned nodes that could be evicted otherwise
 };
@@ -164,6 +176,7 @@ class TrieListener {
 struct ForestOptions {
   std::uint64_t hash_seed = 0;
   TrieListener* listener = nullptr;  // outlives the forest
+  EvictionPolicy* policy = nullptr;  // of this forest alone, outlives it; null: the least recently used goes first
 };
 
 struct ForestCounts {
@@ -171,8 +184,10 @@ struct ForestCounts {
   std::uint64_t nodes = 0;       // virtual roots not among them
   std::uint64_t blobs = 0;       // handles, ready or not
   std::uint64_t blob_bytes = 0;  // of all handles
+  std::uint64_t slot_bytes = 0;  // theirs
   std::uint64_t ready_blobs = 0;
   std::uint64_t ready_blob_bytes = 0;
+  std::uint64_t ready_slot_bytes = 0;
   std::uint64_t ready_skeletons = 0;
   std::uint64_t skeleton_bytes = 0;  // of the ready ones
   std::uint64_t references = 0;
@@ -204,9 +219,11 @@ class Forest {
   // Withdraws what is still ready and frees the nodes; the caller has removed the values from the store, see nodes_of.
   // InUse, and nothing changed, while the world has a session, an unpinned blob, a reference, or a node being written.
   [[nodiscard]] Status drop_namespace(Namespace& world);
+  // The world that has been idle longest, see Namespace::idle; null when none is.
+  [[nodiscard]] Namespace* longest_idle() const;
 
   // The deepest node whose every step exists, with an equal action and a ready blob; the virtual root when none.
-  // Counts as an access to its whole path.
+  // Counts as an access to its whole path, which was found once more.
   [[nodiscard]] Node* lookup(Namespace& world, std::span<const std::string_view> actions);
   [[nodiscard]] Node* find(const NodeKey& key) const;
   [[nodiscard]] Node* find_child(const Node& parent, std::string_view action) const;
@@ -224,9 +241,11 @@ class Forest {
   // A snapshot's hints: ready, not confirmed. A handle that is there already, and a ready skeleton, stay as they are.
   bool restore_blob(Node& node, const BlobRecord& record);
   bool restore_skeleton(Node& node, const SkeletonRecord& record);
-  bool confirm_blob(Node& node);
-  bool confirm_skeleton(Node& node);
+  // Seen in the store in this epoch; never takes back that it was seen in a later one.
+  bool confirm_blob(Node& node, std::uint64_t epoch = 0);
+  bool confirm_skeleton(Node& node, std::uint64_t epoch = 0);
 
+  // Where a blob is there at the end, that counts as an access.
   void set_being_written(Node& node, bool being_written);
   // One reference on each; a node may be given more than once. Releasing more than was acquired is a broken invariant.
   void acquire(std::span<Node* const> nodes);
@@ -236,8 +255,12 @@ class Forest {
   [[nodiscard]] Status check_evictable(const Node& node) const;
   // The node to evict first among those that `may_evict` (when given) allows; null when there is none among the
   // first `visits_max` candidates.
-  [[nodiscard]] Node* least_recent_evictable(const std::function<bool(const Node&)>& may_evict = {},
-                                             std::uint64_t visits_max = 4096);
+  [[nodiscard]] Node* first_evictable(const std::function<bool(const Node&)>& may_evict = {},
+                                      std::uint64_t visits_max = 4096);
+
+  // At most `nodes_max` nodes with a ready blob or skeleton, of any world, in turn: each once in a round. A round goes
+  // on from where `cursor` says, and visits at most `visits_max` nodes at a time.
+  [[nodiscard]] std::vector<Node*> next_ready(std::uint64_t& cursor, std::size_t nodes_max, std::uint64_t visits_max);
 
   [[nodiscard]] const ForestCounts& counts() const { return counts_; }
   // How many nodes all operations so far have looked at or changed.
@@ -245,9 +268,12 @@ class Forest {
 
  private:
   Node& new_node();
-  // Puts the node where it belongs in the order of eviction: at the most recent end of the right list, or nowhere.
+  // Puts the node where it belongs for eviction, as used just now: with the candidates, with the pinned, or nowhere.
   void place(Node& node);
+  void unlist(Node& node);
   void place_path(Node& node);
+  void note_idleness(Namespace& world);
+  void use(Node& node, bool begins);
   void free_node(Node& node);
   void unpin_if_idle(Namespace& world);
   void count_handle(Node& node, bool present);
@@ -261,7 +287,9 @@ class Forest {
   NodeIndex by_key_;
   NodeIndex by_action_;
   std::map<NodeKey, std::unique_ptr<Namespace>> namespaces_;
-  EvictionList evictable_;  // least recent first
+  LeastRecentlyUsed least_recent_;  // unless another policy is given
+  EvictionPolicy& policy_;
+  std::map<std::uint64_t, Namespace*> idle_;  // by idle_since_
   ForestCounts counts_;
   std::uint64_t clock_ = 0;
   std::uint64_t next_number_ = 1;

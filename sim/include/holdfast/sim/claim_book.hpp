@@ -79,6 +79,7 @@ class ClaimBook final : public ClaimListener {
   using Map = std::unordered_map<std::uint64_t, Value, SeededHash>;
   struct Namespace {
     std::uint32_t sessions = 0;
+    std::uint32_t blobs = 0;
     std::uint32_t unpinned_blobs = 0;
     std::vector<std::uint64_t> sinks;
     [[nodiscard]] bool active() const { return sessions > 0 || unpinned_blobs > 0; }

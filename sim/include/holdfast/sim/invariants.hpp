@@ -24,12 +24,14 @@ enum class Invariant : std::uint8_t {
   exact_bytes,
   namespace_isolation,
   pinned_stays,
+  capacity_bound,
+  index_agrees,
   restart_safe,
   error_told,
   progress,
   quiescent_baseline,
 };
-inline constexpr std::size_t kInvariantCount = 15;
+inline constexpr std::size_t kInvariantCount = 17;
 std::string_view name_of(Invariant invariant);     // "ready-after-commit"
 std::string_view promise_of(Invariant invariant);  // one sentence
 std::optional<Invariant> invariant_named(std::string_view name);

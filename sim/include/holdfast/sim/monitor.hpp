@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,12 +45,12 @@ enum class Operation : std::uint8_t {
 };
 
 // Decides ready-after-commit, sync-before-commit, abort-after-sync, no-publish-on-failure (the claims' half),
-// one-terminal, validated-batch and pinned-stays.
+// one-terminal, validated-batch, pinned-stays and index-agrees.
 struct OperationRecord;
 
 class Monitor final : public ClaimListener {
  public:
-  // `tap` only for the bytes in the store (ready-after-commit's second half).
+  // `tap` only for what is in the store (ready-after-commit's second half, index-agrees).
   Monitor(RunContext& context, FluxonBackend& fluxon, CudaBackend& cuda, FileBackend& files, const Tap& tap);
   ~Monitor() override;
 
@@ -74,6 +76,14 @@ class Monitor final : public ClaimListener {
   // to the host is in flight. Stays until reset.
   void expect_memory_store();
 
+  // Told of each put's slot bytes before its plan starts. Stays until reset.
+  using PutWatch = std::function<void(std::uint64_t slot_bytes)>;
+  void watch_puts(PutWatch watch);
+  // Slot bytes of the put plans that are live.
+  [[nodiscard]] std::uint64_t live_put_bytes() const;
+  // What is withdrawn goes with its world, which nobody uses: latents too.
+  void lets_worlds_go(bool idle);
+
   // The engine's device memory: copies must lie inside one of these.
   void declare_tensor(std::uintptr_t base, std::uint64_t bytes);
   void forget_tensor(std::uintptr_t base);
@@ -88,6 +98,12 @@ class Monitor final : public ClaimListener {
   [[nodiscard]] bool unsettled(std::uint64_t identity) const;
   // Claims now made, by identity: 0 = none, bit 0 = kv, bit 1 = latent.
   [[nodiscard]] unsigned claims(std::uint64_t identity) const;
+  // The operation that ended last did not store this because it was ready.
+  void relied_on(std::uint64_t identity, Claim claim);
+  // The operation that ended last was given values, of what was claimed, that had been damaged.
+  [[nodiscard]] bool read_damaged() const;
+  // Claims of which the store lacks a key, for people.
+  [[nodiscard]] std::vector<std::string> claims_not_stored() const;
   // The node a locator belongs to; 0 when the harness never saw it.
   [[nodiscard]] std::uint64_t identity_of(std::string_view locator) const;
 

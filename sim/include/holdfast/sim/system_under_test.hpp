@@ -90,6 +90,7 @@ struct Inspection {
   std::uint64_t ready_blobs = 0;
   std::uint64_t ready_latents = 0;
   std::uint64_t accounted_bytes = 0;  // slot bytes that the store believes to hold, unsettled included
+  std::uint64_t in_doubt_bytes = 0;   // of these: unsettled, quarantined, or withdrawn and not removed yet
   std::uint64_t unsettled = 0;        // keys
   std::uint64_t quarantined = 0;      // plans and views
   std::uint64_t references = 0;       // on nodes
@@ -99,12 +100,15 @@ struct Inspection {
 };
 
 struct SystemOptions {
-  std::uint64_t capacity_bytes = 0;  // 0 = none
-  std::uint64_t grant_bytes = 0;     // registration pieces end on these
-  std::uint64_t hash_seed = 0;       // must not show
+  std::uint64_t capacity_bytes = 0;    // the upper mark; 0 = none
+  std::uint64_t lower_mark_bytes = 0;  // 0 = the upper one
+  Eviction eviction = Eviction::lru;
+  std::uint64_t grant_bytes = 0;  // registration pieces end on these
+  std::uint64_t hash_seed = 0;    // must not show
   bool in_memory_store = false;
   std::uint32_t batches_in_flight = 0;  // 0: synchronous; else overlapped, however short the batches
   bool checksums = false;               // of values, taken by puts and compared by reads, where the store can
+  std::uint32_t pump_probes = 0;        // nodes that each pump probes
   // Host memory of the harness's, for a store that takes owned snapshots; used while the system lives.
   std::uintptr_t staging_base = 0;
   std::uint64_t staging_bytes = 0;
@@ -133,6 +137,8 @@ class SystemUnderTest {
   // that was not before, but what cannot be unregistered.
   virtual Result<WarmUpOutcome> warm_up(const WarmUpGoOn& go_on) = 0;
   virtual PumpOutcome pump() = 0;
+  // Asks the store for all that is claimed, and withdraws what is gone.
+  virtual PumpOutcome probe() = 0;
   virtual Status snapshot() = 0;
   // The device context was torn down: no copy is in flight any more, whatever the waits said.
   virtual void device_torn_down() = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,11 @@ class Tap {
 
   // XXH3 of the bytes stored under `key` (its recorded value length), or nothing when it is not readable.
   [[nodiscard]] std::optional<std::uint64_t> stored_digest(std::string_view key) const;
+  // Readable now.
+  [[nodiscard]] bool is_stored(std::string_view key) const;
+  // Readable now, and damaged since it was stored.
+  [[nodiscard]] bool is_damaged(std::string_view key) const;
+  void for_each_stored(const std::function<void(std::string_view)>& visit) const;
   // Drains incidents now, for instance after time passed.
   void collect();
   // What is left at the end: plans, handles, holders, reservations, copies in flight. Violations of

@@ -127,17 +127,25 @@ struct StepSwitch {
 [[nodiscard]] int slot_of(const FaultPoint& fault);
 [[nodiscard]] int slot_of(const Choice& choice);
 
+// Which blob goes first when room is made.
+enum class Eviction : std::uint8_t { lru, frequency };
+inline constexpr std::size_t kEvictionCount = 2;
+std::string_view name_of(Eviction eviction);
+
 struct Trace {
   std::string name;        // "seed 17 of default", "abcd"
   std::uint64_t seed = 0;  // what it was generated from; 0 when by hand
   std::uint64_t segment_bytes = 1 << 20;
   std::uint64_t grant_bytes = 1 << 18;
-  std::uint64_t capacity_bytes = 0;  // of the manager; 0 = none
-  bool in_memory_store = false;      // the generic tier store instead of the Plan store
+  std::uint64_t capacity_bytes = 0;    // of the manager, its upper mark; 0 = none
+  std::uint64_t lower_mark_bytes = 0;  // a put that needs room makes it down to here; 0 = the upper mark
+  Eviction eviction = Eviction::lru;
+  bool in_memory_store = false;  // the generic tier store instead of the Plan store
   // Of the Plan store: 0 = synchronous; else copies overlap, with so many batches of one operation in flight at most.
   std::uint32_t batches_in_flight = 0;
-  bool checksums = false;    // the Plan store takes checksums of values, so that the owner may damage them
-  bool copy_stream = false;  // the engines give copies a stream of their own, ordered with theirs by events
+  std::uint32_t pump_probes = 0;  // nodes of which each pump asks the store whether it has their values
+  bool checksums = false;         // the Plan store takes checksums of values, so that the owner may damage them
+  bool copy_stream = false;       // the engines give copies a stream of their own, ordered with theirs by events
   std::vector<Geometry> geometries;
   std::vector<Step> steps;  // unique ids, in order of execution
   std::vector<FaultPoint> faults;
@@ -164,6 +172,7 @@ struct TraceLimits {
   std::uint32_t side_by_side_steps_max = 20'000;
   std::uint32_t round_steps_max = 256;
   std::uint32_t lanes_max = 4096;
+  std::uint32_t pump_probes_max = 1024;
 };
 
 // Both cannot happen at one call. Events (late, gone, evict, time, death) may come on top of a fate.

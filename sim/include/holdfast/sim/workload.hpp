@@ -38,8 +38,10 @@ struct WorkloadLimits {
 Result<Workload> read_workload(std::string_view text, std::string_view file, const WorkloadLimits& limits = {});
 
 struct WorkloadOptions {
-  std::uint64_t capacity_bytes = 0;  // of slots; 0 = none
-  std::uint32_t value_bytes = 256;   // K, and V, of a block
+  std::uint64_t capacity_bytes = 0;    // of slots; 0 = none
+  std::uint64_t lower_mark_bytes = 0;  // room is made down to here; 0 = the capacity
+  Eviction eviction = Eviction::lru;
+  std::uint32_t value_bytes = 256;  // K, and V, of a block
 };
 
 // Each request opens a session, resumes on its longest ready prefix, generates the rest and closes. Every block has a

@@ -1,0 +1,140 @@
+// The monitor on agreement: what a get did not find is withdrawn, exactly that, and an owner that has gone is believed
+// nothing.
+#include "monitor_fixture.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class MonitorAgreementTest : public MonitorTest {
+ protected:
+  MonitorAgreementTest() {
+    ingest();
+    ingest_latent();
+  }
+  // As a probe asks.
+  void probe(const Names& names) {
+    Result<GetStart> start = fluxon().get_start(names, false, {});
+    if (start) static_cast<void>(fluxon().cancel_get_transfer(start->handle));
+  }
+  void read_all() {
+    GetStart start = look({k, v, latent});
+    static_cast<void>(fluxon().cancel_get_transfer(start.handle));
+  }
+  void withdraw(Claim claim) { monitor.on_withdrawal(claim, claim == Claim::kv ? locator : latent); }
+};
+
+TEST_F(MonitorAgreementTest, WhatIsAbsentIsWithdrawnAndNothingElse) {
+  ASSERT_TRUE(owner.evict(v));
+  monitor.begin(Operation::resume);
+  read_all();
+  probe(keys());
+  withdraw(Claim::kv);
+  probe({latent});
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorAgreementTest, ALatentWithdrawnWithItsBlobIsSeen) {
+  ASSERT_TRUE(owner.evict(v));
+  monitor.begin(Operation::resume);
+  read_all();
+  probe(keys());
+  withdraw(Claim::kv);
+  probe({latent});
+  withdraw(Claim::latent);
+  monitor.end(true);
+  EXPECT_THAT(violated(), testing::Contains("index-agrees"));
+  EXPECT_THAT(context.verdicts.violations().front().message, HasSubstr("the store has all of it"));
+}
+
+TEST_F(MonitorAgreementTest, AFailedProbeTakenForAbsenceIsSeen) {
+  inject({{.call = Call::get_start, .kind = FaultKind::before, .code = code_of(FluxonErrc::network)}});
+  monitor.begin(Operation::resume);
+  probe(keys());
+  withdraw(Claim::kv);
+  monitor.end(true);
+  EXPECT_THAT(violated(), testing::Contains("index-agrees"));
+}
+
+TEST_F(MonitorAgreementTest, WhatAProbeMissedAndIsStillClaimedIsSeen) {
+  ASSERT_TRUE(owner.evict(v));
+  monitor.begin(Operation::pump);
+  probe(keys());
+  monitor.end(true);
+  EXPECT_THAT(violated(), ElementsAre("index-agrees"));
+  EXPECT_THAT(message(), HasSubstr("still claimed at the end of pump"));
+  EXPECT_EQ(reached(Mark::probed_gone), 1U);
+}
+
+TEST_F(MonitorAgreementTest, AChunkOfAnIncompleteReadThatIsNotProbedIsSeen) {
+  ASSERT_TRUE(owner.evict(v));
+  monitor.begin(Operation::resume);
+  read_all();
+  probe(keys());
+  withdraw(Claim::kv);
+  monitor.end(true);
+  EXPECT_THAT(violated(), ElementsAre("index-agrees"));
+  EXPECT_THAT(message(), HasSubstr("no get of its own"));
+}
+
+TEST_F(MonitorAgreementTest, AnIncompleteReadOfAFailedResumeNeedsNoProbe) {
+  ASSERT_TRUE(owner.evict(v));
+  monitor.begin(Operation::resume);
+  read_all();
+  monitor.end(false);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorAgreementTest, AReadOfWhatIsNotClaimedIsSeen) {
+  ASSERT_TRUE(owner.evict(latent));
+  monitor.begin(Operation::pump);
+  probe({latent});
+  withdraw(Claim::latent);
+  monitor.end(true);
+  monitor.begin(Operation::resume);
+  read_all();
+  EXPECT_THAT(violated(), ElementsAre("index-agrees"));
+  EXPECT_THAT(message(), HasSubstr("which is not claimed"));
+}
+
+TEST_F(MonitorAgreementTest, AClaimOfAnOwnerThatHasGoneIsNotReliedOn) {
+  restart_owner_and_learn();
+  monitor.begin_ingest(source());
+  monitor.end(true);
+  monitor.relied_on(7, Claim::kv);
+  EXPECT_THAT(violated(), ElementsAre("index-agrees"));
+  EXPECT_THAT(message(), HasSubstr("an owner that has gone"));
+}
+
+TEST_F(MonitorAgreementTest, AClaimOfAnEarlierClientIsReliedOnOnceItWasFound) {
+  monitor.new_incarnation();
+  monitor.begin(Operation::restore);
+  claim_kv();
+  monitor.end(true);
+  ASSERT_TRUE(fluxon().wait_local_segments_ready());
+  const auto ingest_again = [&](bool probed) {
+    monitor.begin_ingest(source());
+    if (probed) probe(keys());
+    monitor.end(true);
+    monitor.relied_on(7, Claim::kv);
+  };
+  ingest_again(true);
+  EXPECT_THAT(violated(), IsEmpty());
+  EXPECT_EQ(reached(Mark::hint_confirmed), 1U);
+  restart_owner_and_learn();
+  ingest_again(false);
+  EXPECT_THAT(violated(), ElementsAre("index-agrees"));
+}
+
+TEST_F(MonitorAgreementTest, ClaimsOfWhatIsNotStoredAreNamed) {
+  EXPECT_THAT(monitor.claims_not_stored(), IsEmpty());
+  ASSERT_TRUE(owner.evict(k));
+  EXPECT_THAT(monitor.claims_not_stored(), ElementsAre("kv of world 1 [0]"));
+}
+
+}  // namespace
+}  // namespace holdfast::sim

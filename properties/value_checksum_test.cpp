@@ -113,6 +113,29 @@ TEST_F(ChecksumsInTheStoreTest, AdoptedValuesHaveTheChecksumOfWhatWasFound) {
   EXPECT_EQ(again->checksum, checksum_of({bytes_of(value)}));
 }
 
+TEST_F(ChecksumsInTheStoreTest, ALeftoverThatIsNotWhatWasPutIsRemovedAndPutAnew) {
+  const DeviceTensor value = tensor(512, 1);
+  choose_codes({static_cast<std::int32_t>(CommitCode::timeout)});
+  ASSERT_FALSE(put({"a"}, {value}).has_value());
+  clock.advance_by(kSettleBound + kSecond);
+  ASSERT_TRUE(owner.damage("a", 3));
+  const Result<PutReceipt> again = put({"a"}, {value});
+  ASSERT_TRUE(again.has_value()) << to_string(again.error());
+  EXPECT_EQ(again->verdict, PutVerdict::stored);
+  EXPECT_EQ(stored("a"), bytes_of(value));
+  EXPECT_TRUE(std::any_of(absorbed.begin(), absorbed.end(), [](const Error& error) { return error.is(Errc::corrupt); }));
+}
+
+TEST_F(ChecksumsInTheStoreTest, WhatWasGivenUpAfterItHadBeenReadyIsNeverAdopted) {
+  const DeviceTensor value = tensor(512, 1);
+  ASSERT_TRUE(put({"a"}, {value}).has_value());
+  const std::vector<std::string_view> keys{"a"};
+  const std::vector<std::uint64_t> value_bytes{512};
+  store.queue_removal({keys, value_bytes, clock.now_ns()});
+  clock.advance_by(kSettleBound + kSecond);
+  EXPECT_EQ(put({"a"}, {value}).value().verdict, PutVerdict::stored);
+}
+
 class ChecksumsOfSessionsTest : public SessionTest {
  protected:
   ChecksumsOfSessionsTest() : SessionTest(with_checksums(plan_options())) {

@@ -102,7 +102,6 @@ void TraceAuthor::begin() {
   if (modes.ratio(1, 2)) trace.batches_in_flight = static_cast<std::uint32_t>(modes.between(1, 3));
   trace.copy_stream = modes.ratio(1, 3);
   if (modes.ratio(1, 3)) trace.pump_probes = static_cast<std::uint32_t>(modes.between(1, 8));
-  trace.checksums = !trace.in_memory_store && modes.ratio(1, 3);
   const bool large = chance(profile_.large_values);
   const std::uint64_t pieces = 1 + rng_.below(4);
   const bool tight = chance(profile_.tight_segment);
@@ -142,6 +141,7 @@ void TraceAuthor::begin() {
     const Id step = trace_.warm_up(modes.ratio(1, 4) ? modes.between(1, asks) : 0);
     if (trouble) registration_trouble(step);
   }
+  trace.checksums = modes.ratio(1, 3) && !trace.in_memory_store;
   continue_on(paths_.front());
 }
 

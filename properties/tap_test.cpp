@@ -136,7 +136,7 @@ TEST_F(TapTest, WhatIsDamagedIsTold) {
   EXPECT_TRUE(tap.is_damaged("a"));
   EXPECT_FALSE(tap.is_damaged("b"));
   EXPECT_FALSE(tap.is_damaged("c"));
-  EXPECT_NE(tap.stored_digest("a"), tap.stored_digest("b"));
+  EXPECT_NE(tap.stored_digest("a"), tensor_digest(0));
 }
 
 TEST_F(TapTest, AtRestTheBaselineHolds) {

@@ -123,7 +123,8 @@ TEST_F(ChecksumsInTheStoreTest, ALeftoverThatIsNotWhatWasPutIsRemovedAndPutAnew)
   ASSERT_TRUE(again.has_value()) << to_string(again.error());
   EXPECT_EQ(again->verdict, PutVerdict::stored);
   EXPECT_EQ(stored("a"), bytes_of(value));
-  EXPECT_TRUE(std::any_of(absorbed.begin(), absorbed.end(), [](const Error& error) { return error.is(Errc::corrupt); }));
+  EXPECT_TRUE(
+      std::any_of(absorbed.begin(), absorbed.end(), [](const Error& error) { return error.is(Errc::corrupt); }));
 }
 
 TEST_F(ChecksumsInTheStoreTest, WhatWasGivenUpAfterItHadBeenReadyIsNeverAdopted) {

@@ -114,9 +114,9 @@ bool Monitor::Impl::is_corrupt(const NodeRecord& node, Claim claim, std::string_
   const std::size_t keys = node.keys[static_cast<std::size_t>(claim)].size();
   each_key(claim, locator, static_cast<std::uint32_t>(keys / 2), [&](std::size_t index, std::string_view key) {
     const std::optional<std::uint64_t> stored = tap.stored_digest(key);
-    const bool known = node.known && (claim == Claim::latent || index < node.value_digests.size());
-    corrupt = corrupt ||
-              (stored && known && *stored != (claim == Claim::kv ? node.value_digests[index] : node.latent_digest));
+    const bool has_source = node.known && (claim == Claim::latent || index < node.value_digests.size());
+    const std::uint64_t source = !has_source ? 0 : claim == Claim::kv ? node.value_digests[index] : node.latent_digest;
+    corrupt |= has_source && stored && *stored != source;
   });
   return corrupt;
 }

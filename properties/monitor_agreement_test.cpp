@@ -167,6 +167,16 @@ TEST_F(MonitorAgreementTest, AClaimOfAnOwnerThatHasGoneIsNotReliedOn) {
   EXPECT_THAT(message(), HasSubstr("an owner that has gone"));
 }
 
+TEST_F(MonitorAgreementTest, AnOwnerWhoseRegistrationIsStuckCannotBeAsked) {
+  restart_owner_and_learn();
+  inject({{.call = Call::host_unregister, .kind = FaultKind::before, .code = code_of(CudaErrc::invalid_value)}});
+  ASSERT_FALSE(cuda().host_unregister(owner.segment().write_ptr));
+  monitor.begin_ingest(source());
+  monitor.end(true);
+  monitor.relied_on(7, Claim::kv);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
 TEST_F(MonitorAgreementTest, AClaimOfAnEarlierClientIsReliedOnOnceItWasFound) {
   monitor.new_incarnation();
   monitor.begin(Operation::restore);

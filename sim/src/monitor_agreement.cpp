@@ -156,12 +156,13 @@ void Monitor::Impl::check_withdrawal(std::uint32_t index, Claim claim, std::stri
       fmt::format("{} withdrawn though it is there", sim::name_of(claim)));
 }
 
-// A new owner's mapping may lie where a copy is stuck, and cannot be registered: then nothing is asked of that owner.
+// A new owner's mapping may lie where a copy is stuck, and cannot be registered, or what was registered of it cannot be
+// rolled back: then nothing is asked of that owner.
 bool Monitor::Impl::owner_usable() const {
   const std::uintptr_t base = segments.newest_write_base();
   if (base == 0) return true;
   const HostRegistration* registration = registrations.find(base);
-  return registration != nullptr && registration->epoch == segments.epoch();
+  return registration != nullptr && !registration->stuck && registration->epoch == segments.epoch();
 }
 
 void Monitor::Impl::check_agreement(bool ok) {

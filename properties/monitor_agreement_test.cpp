@@ -118,6 +118,16 @@ TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedIsWithdrawn) {
   EXPECT_TRUE(monitor.read_damaged());
 }
 
+TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedIsWithdrawnThoughItsOwnerHasGoneSince) {
+  ASSERT_TRUE(owner.damage(v, 0));
+  monitor.begin(Operation::resume);
+  read_with_a_plan(keys());
+  owner.restart();
+  withdraw(Claim::kv);
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
 TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedAndStillClaimedIsSeen) {
   ASSERT_TRUE(owner.damage(latent, 0));
   monitor.begin(Operation::resume);

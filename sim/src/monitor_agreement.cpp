@@ -109,7 +109,12 @@ void Monitor::Impl::note_damaged(const HandleRecord& handle, std::span<const std
   }
 }
 
-bool Monitor::Impl::is_corrupt(const NodeRecord& node, Claim claim, std::string_view locator) {
+bool Monitor::Impl::was_found_corrupt(std::uint32_t index, Claim claim, std::string_view locator) {
+  // Only who reads it can tell.
+  if (operation.kind != Operation::resume) return false;
+  // It may have gone with its owner since.
+  if (const AskedClaim* asked = operation.asked.find(index, claim); asked != nullptr && asked->damaged) return true;
+  const NodeRecord& node = claims.node(index);
   bool corrupt = false;
   const std::size_t keys = node.keys[static_cast<std::size_t>(claim)].size();
   each_key(claim, locator, static_cast<std::uint32_t>(keys / 2), [&](std::size_t index, std::string_view key) {

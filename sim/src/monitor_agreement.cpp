@@ -117,10 +117,10 @@ bool Monitor::Impl::was_found_corrupt(std::uint32_t index, Claim claim, std::str
   const NodeRecord& node = claims.node(index);
   bool corrupt = false;
   const std::size_t keys = node.keys[static_cast<std::size_t>(claim)].size();
-  each_key(claim, locator, static_cast<std::uint32_t>(keys / 2), [&](std::size_t index, std::string_view key) {
+  each_key(claim, locator, static_cast<std::uint32_t>(keys / 2), [&](std::size_t value, std::string_view key) {
     const std::optional<std::uint64_t> stored = tap.stored_digest(key);
-    const bool has_source = node.known && (claim == Claim::latent || index < node.value_digests.size());
-    const std::uint64_t source = !has_source ? 0 : claim == Claim::kv ? node.value_digests[index] : node.latent_digest;
+    const bool has_source = node.known && (claim == Claim::latent || value < node.value_digests.size());
+    const std::uint64_t source = !has_source ? 0 : claim == Claim::kv ? node.value_digests[value] : node.latent_digest;
     corrupt |= has_source && stored && *stored != source;
   });
   return corrupt;

@@ -179,6 +179,7 @@ TEST(Prometheus, TheTextReadBackSaysWhatTheCountersWere) {
   EXPECT_EQ(read.value("holdfast_puts_total", {{"outcome", "without_room"}}), digits(stats.puts_without_room));
   EXPECT_EQ(read.value("holdfast_reads_total", {{"outcome", "restored"}}), digits(stats.reads_restored));
   EXPECT_EQ(read.value("holdfast_reads_total", {{"outcome", "incomplete"}}), digits(stats.reads_incomplete));
+  EXPECT_EQ(read.value("holdfast_reads_total", {{"outcome", "corrupt"}}), digits(stats.reads_corrupt));
   EXPECT_EQ(read.value("holdfast_reads_total", {{"outcome", "failed"}}), digits(stats.reads_failed));
   EXPECT_EQ(read.value("holdfast_hit_chunks_total"), digits(stats.hit_chunks));
   EXPECT_EQ(read.value("holdfast_evicted_blobs_total"), digits(stats.evicted_blobs));

@@ -83,6 +83,15 @@ bool UnsettledTable::adoptable(Keys keys, std::span<const std::uint64_t> value_b
   return true;
 }
 
+std::vector<GroupChecksum> UnsettledTable::checksums_of(Keys keys) const {
+  std::vector<GroupChecksum> checksums;
+  for (const std::string_view key : keys) {
+    const auto at = entries_.find(key);
+    checksums.push_back(at == entries_.end() ? GroupChecksum() : at->second.key.checksum);
+  }
+  return checksums;
+}
+
 void UnsettledTable::end_put(Keys keys) {
   const auto put =
       std::find_if(putting_.begin(), putting_.end(), [&](Keys other) { return other.data() == keys.data(); });

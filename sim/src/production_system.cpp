@@ -115,6 +115,7 @@ PlanOptions plan_options(const SystemOptions& options) {
   PlanOptions plan;
   if (options.grant_bytes != 0) plan.registry.piece_bytes = options.grant_bytes;
   if (options.batches_in_flight != 0) plan.overlap = {CopyMode::overlapped, options.batches_in_flight, 1};
+  plan.checksums = options.checksums;
   return plan;
 }
 

@@ -44,8 +44,9 @@ std::string counts_text(const Stats& stats) {
                                  with_thousands(stats.puts_stored), with_thousands(stats.puts_adopted),
                                  with_thousands(stats.puts_elsewhere), with_thousands(stats.puts_failed),
                                  with_thousands(stats.puts_without_room))});
-  table.add({"reads", fmt::format("{} restored, {} incomplete, {} failed", with_thousands(stats.reads_restored),
-                                  with_thousands(stats.reads_incomplete), with_thousands(stats.reads_failed))});
+  table.add({"reads", fmt::format("{} restored, {} incomplete, {} corrupt, {} failed",
+                                  with_thousands(stats.reads_restored), with_thousands(stats.reads_incomplete),
+                                  with_thousands(stats.reads_corrupt), with_thousands(stats.reads_failed))});
   table.add({"chunks hit", with_thousands(stats.hit_chunks)});
   table.add(
       {"blobs evicted", fmt::format("{}, {}", with_thousands(stats.evicted_blobs), bytes_text(stats.evicted_bytes))});

@@ -136,7 +136,7 @@ class Manager final : public PathReferences {
     stats_ += spent;
   }
 
-  // The latents of every chunk of the path into `targets`, one per chunk.
+  // The latents of every chunk of the path into `targets`, one per chunk. Withdraws those that are corrupt.
   ReadOutcome restore_latents(PathLease& path, const Layout& layout, std::span<const DeviceTensor> targets,
                               const CopyStream& stream, Absorbed& absorbed) {
     if (targets.size() != path.chain().size()) {
@@ -151,7 +151,12 @@ class Manager final : public PathReferences {
     }
     const std::vector<std::uint64_t> value_bytes(copies.size(), layout.latent_bytes());
     const std::vector<std::uint32_t> groups(copies.size(), 1);
-    ReadOutcome outcome = restore(path, {keys.keys(), value_bytes, groups, targets, copies, true}, stream, absorbed);
+    const std::vector<GroupChecksum> checksums = checksums_of(path.seen_latents());
+    ReadOutcome outcome =
+        restore(path, {keys.keys(), value_bytes, groups, targets, copies, true, checksums}, stream, absorbed);
+    for (const std::size_t i : outcome.corrupt_groups) {
+      drop_latent(*path.chain()[i], path.seen_latents()[i].incarnation, kFoundThere);
+    }
     if (outcome.verdict == ReadVerdict::restored) {
       const std::scoped_lock lock(mutex_);
       for (Node* node : path.chain()) forest_.confirm_skeleton(*node, outcome.epoch);
@@ -159,7 +164,8 @@ class Manager final : public PathReferences {
     return outcome;
   }
 
-  // The values of the path's window into the ring's tensors. Confirms what it restored.
+  // The values of the path's window into the ring's tensors. Confirms what it restored, and withdraws the chunks that
+  // are corrupt: exactly those.
   ReadOutcome restore_window(PathLease& path, const WorldSpec& spec, std::span<const DeviceTensor> ring,
                              const CopyStream& stream, Absorbed& absorbed) {
     std::vector<std::uint32_t> depths;
@@ -177,7 +183,12 @@ class Manager final : public PathReferences {
       value_bytes.insert(value_bytes.end(), of_chunk.begin(), of_chunk.end());
     const std::vector<std::uint32_t> groups(depths.size(), static_cast<std::uint32_t>(of_chunk.size()));
     const std::vector<ReadCopy> copies = window_copies(spec.layout, depths, *runs);
-    ReadOutcome outcome = restore(path, {keys.keys(), value_bytes, groups, ring, copies}, stream, absorbed);
+    const std::vector<GroupChecksum> checksums = checksums_of(path.seen_chunks());
+    ReadOutcome outcome =
+        restore(path, {keys.keys(), value_bytes, groups, ring, copies, false, checksums}, stream, absorbed);
+    for (const std::size_t i : outcome.corrupt_groups) {
+      drop_blob(*path.window()[i], path.seen_chunks()[i].incarnation, kFoundThere);
+    }
     if (outcome.verdict == ReadVerdict::restored) {
       const std::scoped_lock lock(mutex_);
       for (Node* node : path.window()) forest_.confirm_blob(*node, outcome.epoch);
@@ -432,7 +443,9 @@ class Manager final : public PathReferences {
     }
     if (Status agrees = check_records(spec.layout, chain, window); !agrees) return std::move(agrees.error());
     forest_.acquire(window);
-    return PathLease(*this, std::move(chain), std::move(window));
+    PathLease path(*this, std::move(chain), std::move(window));
+    path.see();
+    return path;
   }
 
   static Status check_records(const Layout& layout, std::span<Node* const> chain, std::span<Node* const> window) {
@@ -468,6 +481,15 @@ class Manager final : public PathReferences {
     return lengths;
   }
 
+  // Empty where none is known.
+  static std::vector<GroupChecksum> checksums_of(std::span<const SeenValues> seen) {
+    std::vector<GroupChecksum> checksums;
+    const auto known = [](const SeenValues& values) { return values.checksum.has_value(); };
+    if (std::none_of(seen.begin(), seen.end(), known)) return checksums;
+    for (const SeenValues& values : seen) checksums.push_back(values.checksum);
+    return checksums;
+  }
+
   static std::uint64_t held_by(const Node& node) {
     return (node.blob().present ? node.blob().slot_bytes : 0) +
            (node.skeleton().ready ? slot_bytes(node.skeleton().nbytes) : 0);
@@ -485,6 +507,7 @@ class Manager final : public PathReferences {
     ReadOutcome outcome = store_.restore(request, stream, absorbed, &spent);
     if (outcome.verdict == ReadVerdict::restored) ++spent.reads_restored;
     if (outcome.verdict == ReadVerdict::incomplete) ++spent.reads_incomplete;
+    if (outcome.verdict == ReadVerdict::corrupt) ++spent.reads_corrupt;
     if (outcome.verdict == ReadVerdict::failed) ++spent.reads_failed;
     path.add(spent);
     return outcome;
@@ -757,13 +780,15 @@ class Manager final : public PathReferences {
     const std::vector<std::uint64_t> value_bytes = lengths_of(node);
     store_.queue_removal({keys.keys(), value_bytes, node.blob().committed_at_ns});
   }
+  // For the epoch in which it was found absent: it was found, and is corrupt.
+  static constexpr std::uint64_t kFoundThere = 0;
   // Stored by an owner that has gone, and all it had with it: nothing is left to be removed.
   template <class State>
   static bool gone_with_its_owner(const State& state, std::uint64_t epoch) {
     return state.confirmed && state.epoch < epoch;
   }
-  // A blob that the store lost, perhaps in part: the rest of it must not stay. Only the very one that was probed, and
-  // not one that an eviction has withdrawn, which lets it go by itself.
+  // A blob that the store lost, perhaps in part, or that is corrupt: the rest of it must not stay. Only the very one
+  // that was probed or read, and not one that an eviction has withdrawn, which lets it go by itself.
   void drop_blob(Node& node, std::uint64_t probed, std::uint64_t epoch) {
     const std::scoped_lock lock(mutex_);
     if (!node.blob().ready || node.blob_incarnation() != probed) return;
@@ -839,7 +864,7 @@ class Manager final : public PathReferences {
     keys.add_latent(node.key());
     Result<PutReceipt> put = put_reserved(
         keys.keys(), std::span(&latent, 1), slot_bytes(latent.bytes), stream, absorbed, [&](const PutReceipt& stored) {
-          return forest_.set_skeleton_ready(node, {latent.bytes, stored.committed_ns, stored.epoch});
+          return forest_.set_skeleton_ready(node, {latent.bytes, stored.committed_ns, stored.epoch, stored.checksum});
         });
     if (!put) return std::move(put.error());
     receipt.latent = verdict_of(put->verdict);
@@ -857,8 +882,8 @@ class Manager final : public PathReferences {
     KeyBatch keys;
     keys.add_chunk(node.key(), layout.n_layers);
     Result<PutReceipt> put = put_reserved(keys.keys(), values, slots, stream, absorbed, [&](const PutReceipt& stored) {
-      return forest_.set_blob_ready(node,
-                                    {layout.blob_bytes(), slots, layout.n_layers, stored.committed_ns, stored.epoch});
+      return forest_.set_blob_ready(
+          node, {layout.blob_bytes(), slots, layout.n_layers, stored.committed_ns, stored.epoch, stored.checksum});
     });
     if (!put) return std::move(put.error());
     receipt.kv = verdict_of(put->verdict);

@@ -27,7 +27,8 @@
 namespace holdfast {
 
 // Models PathTierStore. `runtime` and `tensors` outlive it, and so does `staging`, which is the caller's host memory
-// and at least as long as the longest value.
+// and at least as long as the longest value. It takes no checksums of its own, whatever a put's receipt could carry:
+// what a store keeps in files is its store's to verify. A read compares those that it is given.
 //
 // Two locks. The turn is for who uses the staging memory, one operation at a time, and is held across its calls: nobody
 // else could do anything with that memory. The book's guards what others ask about, is held across no call, and no
@@ -247,6 +248,10 @@ class OwnedSnapshots {
       }
       values.push_back(std::move(*value));
     }
+    if (std::vector<std::size_t> corrupt = corrupt_groups(request, values); !corrupt.empty()) {
+      return {ReadVerdict::corrupt, false, make_error(Errc::corrupt, "restore", "values are not what was put"), 0,
+              std::move(corrupt)};
+    }
     Rounds rounds{Stage::read_copy, Stage::read_wait, spent};
     for (std::size_t begin = 0; restored && begin < values.size();) {
       restored = give_round(request, values, begin, stream, touched, rounds);
@@ -377,6 +382,21 @@ class OwnedSnapshots {
     if (!any) return {};
     touched = true;
     return run(copies, stream, rounds);
+  }
+
+  static std::vector<std::size_t> corrupt_groups(const ReadRequest& request,
+                                                 const std::vector<std::vector<std::byte>>& values) {
+    std::vector<std::size_t> corrupt;
+    std::size_t key = 0;
+    for (std::size_t g = 0; g < request.checksums.size() && g < request.atomic_group_lens.size(); ++g) {
+      std::vector<std::uint64_t> of_values;
+      for (std::uint32_t i = 0; request.checksums[g] && i < request.atomic_group_lens[g]; ++i) {
+        of_values.push_back(checksum_of_value(values[key + i]));
+      }
+      if (request.checksums[g] && fold_checksums(of_values) != *request.checksums[g]) corrupt.push_back(g);
+      key += request.atomic_group_lens[g];
+    }
+    return corrupt;
   }
 
   static Error too_long() {

@@ -35,9 +35,10 @@ enum class PutEnd : std::uint8_t {
 
 struct PutAttempt {
   PutEnd end = PutEnd::failed;
-  Nanos committed_ns = 0;   // when the last commit had been submitted
-  Error error;              // when failed
-  std::uint64_t epoch = 0;  // of the store
+  Nanos committed_ns = 0;       // when the last commit had been submitted
+  Error error;                  // when failed
+  std::uint64_t epoch = 0;      // of the store
+  GroupChecksum checksum = {};  // when stored, where the options ask for it
 };
 
 // Used once. Keys and tensors are validated by the caller, and stay until run() has returned.
@@ -86,6 +87,7 @@ class PlanPut {
     groups_ = group_by_size(keys_, tensors_);
     plans_.reserve(groups_.size());
     addresses_.resize(keys_.size());
+    if (context_.options.checksums) checksums_.resize(keys_.size());
     for (const BatchCut& cut : cuts()) {
       batches_.push_back({cut, context_.make_batch(stream_, segments->front().generation)});
       Status started = timed_in(Stage::put_start, [&] { return start_plans(cut, *segments); });
@@ -222,7 +224,11 @@ class PlanPut {
       for (auto& [g, future] : futures) wait_for(groups_[g], future, causes);
       if (causes.size() > before) timer.fail();
     }
-    if (causes.empty()) return {PutEnd::stored, committed_ns_, {}, epoch_};
+    if (causes.empty()) {
+      PutAttempt attempt{PutEnd::stored, committed_ns_, {}, epoch_};
+      if (context_.options.checksums) attempt.checksum = fold_checksums(checksums_);
+      return attempt;
+    }
     PutAttempt attempt = failed_with(std::move(causes));
     take_back(attempt.error);
     return attempt;
@@ -230,6 +236,8 @@ class PlanPut {
 
   Status commit_plan(std::size_t g, std::vector<std::pair<std::size_t, Future>>& futures) {
     if (Status usable = plans_[g].check_usable(); !usable) return of_group(std::move(usable.error()), g);
+    // From the commit on the owner may do what it likes with the slots.
+    if (context_.options.checksums) sum_values(groups_[g]);
     Result<Future> future = plans_[g].commit();
     committed_ns_ = context_.now_ns();
     ended_plans_ = g + 1;
@@ -240,6 +248,13 @@ class PlanPut {
     // A refused commit did nothing; of any other failure nobody can say.
     if (!refuses_commit(future.error())) set_codes(groups_[g], kNoAnswer);
     return of_group(std::move(future.error()), g);
+  }
+
+  // Its copies have been waited for.
+  void sum_values(const PutGroup& group) {
+    for (const std::size_t member : group.members) {
+      checksums_[member] = checksum_of_slot(addresses_[member], group.value_bytes);
+    }
   }
 
   static bool refuses_commit(const Error& error) {
@@ -289,7 +304,12 @@ class PlanPut {
         const KeyOutcome outcome = outcome_of(codes_[i]);
         if (outcome == KeyOutcome::not_stored) continue;
         const bool known = outcome == KeyOutcome::stored;
-        table.add(keys_[i], {tensors_[i].bytes, committed_ns_, known}, context_.now_ns());
+        table.add(keys_[i],
+                  {.value_bytes = tensors_[i].bytes,
+                   .last_commit_ns = committed_ns_,
+                   .known_stored = known,
+                   .checksum = checksums_.empty() ? GroupChecksum() : checksums_[i]},
+                  context_.now_ns());
         if (known) stored.push_back(keys_[i]);
       }
     });
@@ -362,6 +382,7 @@ class PlanPut {
   std::vector<HostRange> written_;          // by their copies
   std::vector<std::uintptr_t> addresses_;
   std::vector<std::int32_t> codes_;
+  std::vector<std::uint64_t> checksums_;  // by key, where the options ask for them
   Nanos committed_ns_ = 0;
   std::uint64_t epoch_ = 0;  // of the segments
 };

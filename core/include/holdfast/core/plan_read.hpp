@@ -120,6 +120,10 @@ class PlanRead {
     Error error =
         there ? make_error(Errc::incomplete, "restore", "a key is not in the store") : std::move(there.error());
     move_to(error.suppressed, failures);
+    if (!corrupt_groups_.empty() && !stuck) {
+      return {ReadVerdict::corrupt, touched_, with_suppressed(std::move(error), absorbed_), 0,
+              std::move(corrupt_groups_)};
+    }
     if (!there || stuck) return failed(std::move(error));
     return {ReadVerdict::incomplete, touched_, with_suppressed(std::move(error), absorbed_)};
   }
@@ -149,6 +153,9 @@ class PlanRead {
         std::accumulate(request_.atomic_group_lens.begin(), request_.atomic_group_lens.end(), std::uint64_t{0});
     if (grouped != request_.keys.size() || request_.value_bytes.size() != request_.keys.size()) {
       return make_error(Errc::invalid_argument, "restore", "groups and lengths do not fit the keys");
+    }
+    if (!request_.checksums.empty() && request_.checksums.size() != request_.atomic_group_lens.size()) {
+      return make_error(Errc::invalid_argument, "restore", "one checksum per atomic group, or none at all");
     }
     if (request_.copies.empty()) return make_error(Errc::invalid_argument, "restore", "a read without copies");
     for (const ReadCopy& copy : request_.copies) {
@@ -216,6 +223,8 @@ class PlanRead {
     auto addresses = timed_in(Stage::read_start, [&] { return transfer(parts_[b], segments); });
     if (!addresses) return std::move(addresses.error());
     if (!*addresses) return false;
+    Status intact = timed_in(Stage::read_copy, [&] { return check_values(parts_[b], **addresses); });
+    if (!intact) return std::move(intact.error());
     if (Status copied = copy_values(b, segments, **addresses); !copied) return std::move(copied.error());
     return true;
   }
@@ -243,6 +252,29 @@ class PlanRead {
       return of_part(std::move(decoded.error()), part);
     }
     return std::optional(std::move(*decoded));
+  }
+
+  // Under its plan, which pins the slots, and before any of its copies.
+  Status check_values(const Part& part, std::span<const std::uintptr_t> addresses) {
+    if (request_.checksums.empty()) return {};
+    std::size_t key = part.keys.first;
+    std::size_t first_key = 0;
+    for (std::size_t g = part.groups.first; g < part.groups.last; ++g) {
+      const std::size_t length = request_.atomic_group_lens[g];
+      if (const GroupChecksum& expected = request_.checksums[g]) {
+        const std::uint64_t found = checksum_of_slots(addresses.subspan(key - part.keys.first, length),
+                                                      request_.value_bytes.subspan(key, length));
+        if (found != *expected) {
+          if (corrupt_groups_.empty()) first_key = key;
+          corrupt_groups_.push_back(g);
+        }
+      }
+      key += length;
+    }
+    if (corrupt_groups_.empty()) return {};
+    return make_error(Errc::corrupt, "restore",
+                      fmt::format("{} of {} groups are not what was put, first {}", corrupt_groups_.size(),
+                                  request_.atomic_group_lens.size(), request_.keys[first_key]));
   }
 
   Status copy_values(std::size_t b, std::span<const Segment> segments, std::span<const std::uintptr_t> addresses) {
@@ -318,7 +350,7 @@ class PlanRead {
   ReadOutcome failed(Error cause) {
     Error error =
         make_error(Errc::get_failed, "restore", fmt::format("{} keys", request_.keys.size()), std::move(cause));
-    return {ReadVerdict::failed, touched_, with_suppressed(std::move(error), absorbed_)};
+    return {ReadVerdict::failed, touched_, with_suppressed(std::move(error), absorbed_), 0, std::move(corrupt_groups_)};
   }
 
   PlanContext<Rt>& context_;
@@ -329,6 +361,7 @@ class PlanRead {
   std::vector<QuarantinedPlan<Rt>> stuck_;  // goes to the quarantine when nobody waits here any more
   std::vector<Part> parts_;
   std::vector<HostRange> written_;  // by their copies
+  std::vector<std::size_t> corrupt_groups_;
   bool touched_ = false;
 };
 

@@ -83,7 +83,7 @@ class PlanTierStore {
       // It may be stored and not routed yet.
       ++outcome.queued;
       context_.unsettled.with([&](UnsettledTable& table) {
-        table.add(request.keys[i], {request.value_bytes[i], request.last_commit_ns, false}, context_.now_ns());
+        table.add(request.keys[i], {request.value_bytes[i], request.last_commit_ns}, context_.now_ns());
       });
     }
     return outcome;
@@ -165,9 +165,10 @@ class PlanTierStore {
     if (attempt.end == PutEnd::exists) {
       std::vector<std::uint64_t> value_bytes;
       for (const DeviceTensor& tensor : tensors) value_bytes.push_back(tensor.bytes);
-      Result<std::optional<std::uint64_t>> adopted = adopt(keys, value_bytes, absorbed, spent);
+      GroupChecksum checksum;
+      Result<std::optional<std::uint64_t>> adopted = adopt(keys, value_bytes, checksum, absorbed, spent);
       if (!adopted) return with_suppressed(std::move(adopted.error()), absorbed);
-      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns(), **adopted};
+      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns(), **adopted, checksum};
       if (gate == PutGate::open) {
         // Not of our doing that we know of: an orphan of an earlier incarnation, to be gone before the next try.
         queue({keys, value_bytes, context_.now_ns()}, false);
@@ -181,7 +182,7 @@ class PlanTierStore {
     if (attempt.end == PutEnd::failed) return std::move(attempt.error);
     if (attempt.end != PutEnd::stored) return PutReceipt{PutVerdict::elsewhere, 0};
     forget(keys);
-    return PutReceipt{PutVerdict::stored, attempt.committed_ns, attempt.epoch};
+    return PutReceipt{PutVerdict::stored, attempt.committed_ns, attempt.epoch, attempt.checksum};
   }
 
   ReadOutcome restore_within(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed, Stats& spent) {
@@ -254,17 +255,25 @@ class PlanTierStore {
     });
   }
 
-  // When every key is ours, past its bound, of this length, and readable under one read plan: known again. The epoch in
-  // which they were read, or nothing.
-  Result<std::optional<std::uint64_t>> adopt(Keys keys, std::span<const std::uint64_t> value_bytes, Absorbed& absorbed,
-                                             Stats& spent) {
-    const bool adoptable = context_.unsettled.with(
-        [&](const UnsettledTable& table) { return table.adoptable(keys, value_bytes, context_.now_ns()); });
+  // When every key is ours, past its bound, of this length, and readable under one read plan: known again. With
+  // checksums also only when each value is what its put stored: what was given up after it had been ready, perhaps
+  // because it is corrupt, never is. The epoch in which they were read, or nothing.
+  Result<std::optional<std::uint64_t>> adopt(Keys keys, std::span<const std::uint64_t> value_bytes,
+                                             GroupChecksum& checksum, Absorbed& absorbed, Stats& spent) {
+    std::vector<GroupChecksum> expected;
+    const bool adoptable = context_.unsettled.with([&](const UnsettledTable& table) {
+      if (!table.adoptable(keys, value_bytes, context_.now_ns())) return false;
+      if (context_.options.checksums) expected = table.checksums_of(keys);
+      return std::find(expected.begin(), expected.end(), std::nullopt) == expected.end();
+    });
     if (!adoptable) return std::nullopt;
-    return timed_in(spent, Stage::probe, [&] { return adopt_readable(keys, value_bytes, absorbed); });
+    return timed_in(spent, Stage::probe,
+                    [&] { return adopt_readable(keys, value_bytes, expected, checksum, absorbed); });
   }
 
+  // `expected`: of each value, with checksums.
   Result<std::optional<std::uint64_t>> adopt_readable(Keys keys, std::span<const std::uint64_t> value_bytes,
+                                                      std::span<const GroupChecksum> expected, GroupChecksum& checksum,
                                                       Absorbed& absorbed) {
     Result<LiveSegments> segments = context_.live_segments(absorbed);
     if (!segments) return std::move(segments.error());
@@ -277,9 +286,22 @@ class PlanTierStore {
     if (!*plan) return std::nullopt;
     Result<std::vector<std::uintptr_t>> addresses =
         decode_plan_blob({(*plan)->plan(), PlanSide::read, value_bytes, *segments});
+    bool intact = true;
+    if (addresses && context_.options.checksums) {
+      std::vector<std::uint64_t> found;
+      for (std::size_t i = 0; i < addresses->size(); ++i) {
+        found.push_back(checksum_of_slot((*addresses)[i], value_bytes[i]));
+        intact = intact && found.back() == expected[i];
+      }
+      checksum = fold_checksums(found);
+    }
     Status released = addresses ? (*plan)->release() : (*plan)->give_back(call);
     if (!released) absorbed.push_back(std::move(released.error()));
     if (!addresses) return std::move(addresses.error());
+    if (!intact) {
+      absorbed.push_back(make_error(Errc::corrupt, "adopt", "a leftover is not what was put"));
+      return std::nullopt;
+    }
     forget(keys);
     return segments->epoch;
   }

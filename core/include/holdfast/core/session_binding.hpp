@@ -17,7 +17,7 @@ namespace holdfast {
 struct SessionOptions {
   WorldSpec world;
   std::uint32_t timesteps = 1;    // of the engine's sampler: it burns timesteps - 1 draws per skipped chunk
-  std::uint32_t retries_max = 3;  // shorter prefixes tried after an incomplete read
+  std::uint32_t retries_max = 3;  // shorter prefixes tried after an incomplete or corrupt read
 };
 
 struct ResumeReceipt {
@@ -69,6 +69,8 @@ class SessionBinding {
       if (outcome.targets_touched) engine_.publish_kv_indices({});
       if (outcome.verdict == ReadVerdict::failed) return with_suppressed(std::move(outcome.error), absorbed);
       absorbed.push_back(std::move(outcome.error));
+      // What is corrupt has been withdrawn by its read, and all the rest was there.
+      if (outcome.verdict == ReadVerdict::corrupt) continue;
       manager_.withdraw_absent(*path, options_.world.layout, absorbed);
     }
     return receipt;

@@ -84,11 +84,12 @@ struct Stats {
   std::uint64_t puts_without_room = 0;  // refused before they began
   std::uint64_t reads_restored = 0;
   std::uint64_t reads_incomplete = 0;
+  std::uint64_t reads_corrupt = 0;
   std::uint64_t reads_failed = 0;
   std::uint64_t hit_chunks = 0;  // of resumes
   std::uint64_t evicted_blobs = 0;
   std::uint64_t evicted_bytes = 0;      // of slots
-  std::uint64_t withdrawn_blobs = 0;    // absent from the store
+  std::uint64_t withdrawn_blobs = 0;    // absent from the store, or corrupt
   std::uint64_t withdrawn_latents = 0;  // likewise
   std::uint64_t settled_keys = 0;       // unsettled before
 

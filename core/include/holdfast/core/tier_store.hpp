@@ -16,6 +16,7 @@
 #include "holdfast/core/stats.hpp"
 #include "holdfast/core/tensor.hpp"
 #include "holdfast/core/time.hpp"
+#include "holdfast/core/value_checksum.hpp"
 
 namespace holdfast {
 
@@ -33,6 +34,8 @@ struct PutReceipt {
   PutVerdict verdict = PutVerdict::stored;
   Nanos committed_ns = 0;   // when the last commit had been submitted, or the values were seen readable
   std::uint64_t epoch = 0;  // of the store, in which that was
+  // Of all values, in key order, where the store takes checksums.
+  GroupChecksum checksum = {};
 };
 
 // Part of a value, to a place in a device tensor.
@@ -50,16 +53,25 @@ struct ReadRequest {
   std::span<const std::uint32_t> atomic_group_lens;  // add up to the number of keys
   std::span<const DeviceTensor> tensors;
   std::span<const ReadCopy> copies;
-  bool one_answer = false;  // all of it by one get: no value may be looked for later than another
+  bool one_answer = false;                        // all of it by one get: no value may be looked for later than another
+  std::span<const GroupChecksum> checksums = {};  // of each atomic group, as its put told; empty: none is known
 };
 
-enum class ReadVerdict : std::uint8_t { restored, incomplete, failed };
+enum class ReadVerdict : std::uint8_t {
+  restored,
+  incomplete,
+  corrupt,  // groups whose checksum is another one: nothing of them was copied
+  failed,
+};
 
 struct [[nodiscard]] ReadOutcome {
   ReadVerdict verdict = ReadVerdict::failed;
   bool targets_touched = false;  // a copy into the tensors may have been submitted: unless restored, undefined bytes
   Error error;                   // unless restored
   std::uint64_t epoch = 0;       // of the store, when restored
+  // Indices of the atomic groups that were found corrupt, in order; also where the verdict is another for what failed
+  // besides. Those behind the first batch that has one were not looked at.
+  std::vector<std::size_t> corrupt_groups = {};
 };
 
 // What a probe found.

@@ -27,6 +27,7 @@
 #include "holdfast/core/node_index.hpp"
 #include "holdfast/core/result.hpp"
 #include "holdfast/core/time.hpp"
+#include "holdfast/core/value_checksum.hpp"
 
 namespace holdfast {
 
@@ -43,6 +44,7 @@ struct BlobState {
   bool ready = false;       // may be served
   bool confirmed = false;   // written or read by this process; else a snapshot's hint
   std::uint64_t epoch = 0;  // of the store, in which it was
+  GroupChecksum checksum = {};
   friend bool operator==(const BlobState&, const BlobState&) = default;
 };
 
@@ -53,6 +55,7 @@ struct SkeletonState {
   bool ready = false;
   bool confirmed = false;
   std::uint64_t epoch = 0;
+  GroupChecksum checksum = {};
   friend bool operator==(const SkeletonState&, const SkeletonState&) = default;
 };
 
@@ -61,13 +64,15 @@ struct BlobRecord {
   std::uint64_t slot_bytes = 0;
   std::uint32_t n_layers = 0;
   Nanos committed_at_ns = 0;
-  std::uint64_t epoch = 0;  // of the store
+  std::uint64_t epoch = 0;      // of the store
+  GroupChecksum checksum = {};  // as its put told
 };
 
 struct SkeletonRecord {
   std::uint64_t nbytes = 0;
   Nanos committed_at_ns = 0;
   std::uint64_t epoch = 0;  // of the store
+  GroupChecksum checksum = {};
 };
 
 struct NodeKeyLink : IndexLink {};

@@ -16,6 +16,7 @@
 #include "holdfast/core/fluxon_runtime.hpp"
 #include "holdfast/core/stats.hpp"
 #include "holdfast/core/time.hpp"
+#include "holdfast/core/value_checksum.hpp"
 
 namespace holdfast {
 
@@ -30,9 +31,10 @@ struct UnsettledOptions {
 
 struct UnsettledKey {
   std::uint64_t value_bytes = 0;
-  Nanos last_commit_ns = 0;   // when its last commit had been submitted
-  bool known_stored = false;  // a leftover: its commit answered 0, only its removal is open
-  bool ours = true;           // false: a put found it there, its length is not on record, and it is not to be adopted
+  Nanos last_commit_ns = 0;     // when its last commit had been submitted
+  bool known_stored = false;    // a leftover: its commit answered 0, only its removal is open
+  bool ours = true;             // false: a put found it there, its length is not on record, and it is not to be adopted
+  GroupChecksum checksum = {};  // of the value by itself, as its put took it
 };
 
 // What a key's removal answered.
@@ -66,6 +68,8 @@ class UnsettledTable {
   // True when every key is here, ours, past its bound, with this length: what is readable under all of them may be
   // adopted.
   [[nodiscard]] bool adoptable(Keys keys, std::span<const std::uint64_t> value_bytes, Nanos now_ns) const;
+  // Of each key, in order; none where it is not here, or was given up after it had been ready.
+  [[nodiscard]] std::vector<GroupChecksum> checksums_of(Keys keys) const;
   [[nodiscard]] bool contains(std::string_view key) const { return entries_.find(key) != entries_.end(); }
 
   // A put of these keys has passed the gate: until it ends, nobody else removes one of them. The caller keeps the keys.

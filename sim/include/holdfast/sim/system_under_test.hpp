@@ -109,6 +109,7 @@ struct SystemOptions {
   std::uint64_t hash_seed = 0;    // must not show
   bool in_memory_store = false;
   std::uint32_t batches_in_flight = 0;  // 0: synchronous; else overlapped, however short the batches
+  bool checksums = false;               // of values, taken by puts and compared by reads, where the store can
   std::uint32_t pump_probes = 0;        // nodes that each pump probes
   // Host memory of the harness's, for a store that takes owned snapshots; used while the system lives.
   std::uintptr_t staging_base = 0;

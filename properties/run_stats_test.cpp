@@ -171,7 +171,7 @@ TEST(StatsReport, TheJsonHasEveryStageCounterDirectionAndList) {
   EXPECT_TRUE(store["transfers"]["to_device"]["gib_per_s"].is_null()) << "no time passed";
   EXPECT_THAT(store["counters"], SizeIs(counters().size()));
   EXPECT_EQ(store["counters"]["puts_stored"], 11);
-  EXPECT_EQ(store["counters"]["settled_keys"], 24);
+  EXPECT_EQ(store["counters"]["settled_keys"], 25);
   EXPECT_EQ(store["unsettled_keys"]["at_end"], 1);
   EXPECT_EQ(store["unsettled_keys"]["peak"], 12);
   EXPECT_EQ(store["quarantined_plans"]["peak"], 3);
@@ -186,11 +186,11 @@ TEST(StatsReport, TheTextHasTheStagesThatSomethingCameTo) {
   EXPECT_THAT(text, Not(HasSubstr("read_end")));
   EXPECT_THAT(text, HasSubstr(R"(
 puts               11 stored, 12 adopted, 13 elsewhere, 14 failed, 15 without room
-reads              16 restored, 17 incomplete, 18 failed
-chunks hit         19
-blobs evicted      20, 21 B
-withdrawn          22 blobs, 23 latents
-unsettled keys     12 at most, 1 at the end; 24 settled
+reads              16 restored, 17 incomplete, 18 corrupt, 19 failed
+chunks hit         20
+blobs evicted      21, 22 B
+withdrawn          23 blobs, 24 latents
+unsettled keys     12 at most, 1 at the end; 25 settled
 quarantined plans  3 at most, 0 at the end
 )"));
   report.workload = WorkloadFigures{};

@@ -193,6 +193,17 @@ TEST_F(ChecksumsOfSessionsTest, CorruptValuesAreRemovedAndNeverAdopted) {
   EXPECT_EQ(third.engine->contents(), cold_contents);
 }
 
+TEST_F(ChecksumsOfSessionsTest, ReadsThatFindSomethingCorruptAreCountedApart) {
+  ASSERT_TRUE(owner.damage(value_key(3, ":kv:L1:v"), 3));
+  const Stats before = manager.stats();
+  Session warm = open(spec);
+  ASSERT_EQ(resume(warm, actions).value().matched_chunks, 2U);
+  const Stats after = manager.stats();
+  EXPECT_EQ(after.reads_corrupt - before.reads_corrupt, 1U);
+  EXPECT_EQ(after.withdrawn_blobs - before.withdrawn_blobs, 1U);
+  EXPECT_EQ(after.reads_incomplete + after.reads_failed, before.reads_incomplete + before.reads_failed);
+}
+
 TEST_F(ChecksumsOfSessionsTest, ThePumpRemovesWhatIsCorrupt) {
   const std::string key = value_key(3, ":kv:L0:k");
   ASSERT_TRUE(owner.damage(key, 0));

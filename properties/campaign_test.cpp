@@ -346,6 +346,7 @@ TEST(Campaign, AResultComesBackFromItsProcessWhole) {
     EXPECT_EQ(back.evictions, here.evictions);
     EXPECT_EQ(back.bytes_to_host, here.bytes_to_host);
     EXPECT_EQ(back.bytes_to_device, here.bytes_to_device);
+    EXPECT_EQ(back.stats, here.stats);
     EXPECT_EQ(back.exempt_keys, here.exempt_keys);
     EXPECT_EQ(back.frame_hashes, here.frame_hashes);
     EXPECT_EQ(back.session_chunks_hit, here.session_chunks_hit);

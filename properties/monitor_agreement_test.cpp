@@ -24,6 +24,12 @@ class MonitorAgreementTest : public MonitorTest {
     GetStart start = look({k, v, latent});
     static_cast<void>(fluxon().cancel_get_transfer(start.handle));
   }
+  void read_with_a_plan(const Names& names) {
+    const GetStart start = look(names);
+    const Result<PlanPtr> plan = fluxon().get_transfer(start.handle, names.size());
+    ASSERT_TRUE(plan.has_value());
+    ASSERT_TRUE(fluxon().release_views(*plan).has_value());
+  }
   void withdraw(Claim claim) { monitor.on_withdrawal(claim, claim == Claim::kv ? locator : latent); }
 };
 
@@ -101,6 +107,67 @@ TEST_F(MonitorAgreementTest, AReadOfWhatIsNotClaimedIsSeen) {
   EXPECT_THAT(message(), HasSubstr("which is not claimed"));
 }
 
+TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedIsWithdrawn) {
+  ASSERT_TRUE(owner.damage(v, 0));
+  monitor.begin(Operation::resume);
+  read_with_a_plan(keys());
+  withdraw(Claim::kv);
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+  EXPECT_EQ(reached(Mark::corrupt_found), 1U);
+  EXPECT_TRUE(monitor.read_damaged());
+}
+
+TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedIsWithdrawnThoughItsOwnerHasGoneSince) {
+  ASSERT_TRUE(owner.damage(v, 0));
+  monitor.begin(Operation::resume);
+  read_with_a_plan(keys());
+  owner.restart();
+  withdraw(Claim::kv);
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedAndStillClaimedIsSeen) {
+  ASSERT_TRUE(owner.damage(latent, 0));
+  monitor.begin(Operation::resume);
+  read_with_a_plan({latent});
+  read_with_a_plan(keys());
+  monitor.end(true);
+  EXPECT_THAT(violated(), ElementsAre("index-agrees"));
+  EXPECT_THAT(message(), HasSubstr("latent of world 1 [0] is still claimed"));
+  EXPECT_THAT(message(), HasSubstr("is not what was put"));
+}
+
+TEST_F(MonitorAgreementTest, WhatIsIntactIsNotWithdrawnWithWhatIsDamaged) {
+  ASSERT_TRUE(owner.damage(latent, 0));
+  monitor.begin(Operation::resume);
+  read_with_a_plan({latent});
+  withdraw(Claim::latent);
+  withdraw(Claim::kv);
+  monitor.end(true);
+  EXPECT_THAT(violated(), testing::Contains("index-agrees"));
+  EXPECT_THAT(context.verdicts.violations().front().message, HasSubstr("the store has all of it"));
+}
+
+TEST_F(MonitorAgreementTest, WhatIsDamagedIsNotWithdrawnByWhoCannotHaveReadIt) {
+  ASSERT_TRUE(owner.damage(v, 0));
+  monitor.begin(Operation::pump);
+  withdraw(Claim::kv);
+  monitor.end(true);
+  EXPECT_THAT(violated(), testing::Contains("index-agrees"));
+  EXPECT_FALSE(monitor.read_damaged());
+}
+
+TEST_F(MonitorAgreementTest, AGetThatIsCancelledHasReadNothing) {
+  ASSERT_TRUE(owner.damage(v, 0));
+  monitor.begin(Operation::resume);
+  probe(keys());
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+  EXPECT_FALSE(monitor.read_damaged());
+}
+
 TEST_F(MonitorAgreementTest, AClaimOfAnOwnerThatHasGoneIsNotReliedOn) {
   restart_owner_and_learn();
   monitor.begin_ingest(source());
@@ -108,6 +175,16 @@ TEST_F(MonitorAgreementTest, AClaimOfAnOwnerThatHasGoneIsNotReliedOn) {
   monitor.relied_on(7, Claim::kv);
   EXPECT_THAT(violated(), ElementsAre("index-agrees"));
   EXPECT_THAT(message(), HasSubstr("an owner that has gone"));
+}
+
+TEST_F(MonitorAgreementTest, AnOwnerWhoseRegistrationIsStuckCannotBeAsked) {
+  restart_owner_and_learn();
+  inject({{.call = Call::host_unregister, .kind = FaultKind::before, .code = code_of(CudaErrc::invalid_value)}});
+  ASSERT_FALSE(cuda().host_unregister(owner.segment().write_ptr));
+  monitor.begin_ingest(source());
+  monitor.end(true);
+  monitor.relied_on(7, Claim::kv);
+  EXPECT_THAT(violated(), IsEmpty());
 }
 
 TEST_F(MonitorAgreementTest, AClaimOfAnEarlierClientIsReliedOnOnceItWasFound) {

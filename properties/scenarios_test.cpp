@@ -85,6 +85,7 @@ std::vector<Shown> shown() {
       {"idle_world", 3, 0, {}},
       {"store_evicts_latent", 3, 1, {latent_missing, store_evicted_ready}},
       {"store_evicts_between", 3, 1, {store_evicted_between, transfer_not_found, shorter_prefix}},
+      {"damaged", 6, 6, {corrupt_found, shorter_prefix, restart_resumed_warm}},
       {"handle_times_out", 1, 2, {handle_timed_out}},
       {"restart_during_put", 4, 0, {restart_during_put, restart_with_plan_open}},
       {"restart_before_wait", 2, 0, {restart_before_wait}},

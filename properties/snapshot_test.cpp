@@ -202,8 +202,8 @@ TEST(SnapshotRefusal, WhatIsNotASnapshotIsRefused) {
   expect_snapshot_refused("7\n", "line 1: a plain value where an object is expected");
   expect_snapshot_refused("{\"schema\":\"other\"}\n", "member schema: this is not a snapshot of this program");
   expect_snapshot_refused("{\"schema\":7}\n", "member schema is not a string");
-  expect_snapshot_refused("{\"schema\":\"holdfast-snapshot\",\"version\":2}\n",
-                          "member version: 2, but this program reads 1");
+  expect_snapshot_refused("{\"schema\":\"holdfast-snapshot\",\"version\":3}\n",
+                          "member version: 3, but this program reads 1 and 2");
   expect_snapshot_refused("{\"schema\":\"holdfast-snapshot\",\"version\":0}\n",
                           "member version: 0, but this program reads 1");
   expect_snapshot_refused("{\"schema\":\"holdfast-snapshot\",\"version\":-1}\n", "member version: a negative number");

@@ -125,6 +125,7 @@ holdfast_key_view as_key_view(const holdfast::fakes::KeyView& from) {
   view.read_address = from.read_address;
   view.value_bytes = from.value_bytes;
   view.holders = from.holders;
+  view.damaged = from.damaged ? 1 : 0;
   return view;
 }
 
@@ -356,6 +357,7 @@ void count(holdfast_owner* owner, holdfast_counts* into) noexcept {
     counts.stored_keys = inside.stored_keys();
     counts.stored_bytes = inside.stored_bytes();
     counts.held_bytes = inside.held_bytes();
+    counts.damages = inside.damages();
     give(into, counts);
   });
 }
@@ -471,6 +473,9 @@ void mount_at(holdfast_owner* owner, std::int64_t instant_ns) noexcept {
 std::int32_t evict(holdfast_owner* owner, holdfast_text key) noexcept {
   return owner->owner->with([&](FakeOwner& inside) { return inside.evict(as_view(key)) ? 1 : 0; });
 }
+std::int32_t damage(holdfast_owner* owner, holdfast_text key, std::uint64_t draw) noexcept {
+  return owner->owner->with([&](FakeOwner& inside) { return inside.damage(as_view(key), draw) ? 1 : 0; });
+}
 void restart(holdfast_owner* owner, std::uint64_t generation_step) noexcept {
   owner->owner->with([&](FakeOwner& inside) { inside.restart(generation_step); });
 }
@@ -500,6 +505,7 @@ constexpr holdfast_environment kEnvironment{sizeof(holdfast_environment),
                                             choose_next_cancel_pins,
                                             mount_at,
                                             evict,
+                                            damage,
                                             restart,
                                             client_died,
                                             end_client,

@@ -73,6 +73,7 @@ std::string missing_choices(const holdfast_environment& environment) {
                      {"choose_next_cancel_pins", environment.choose_next_cancel_pins != nullptr},
                      {"mount_at", environment.mount_at != nullptr},
                      {"evict", environment.evict != nullptr},
+                     {"damage", environment.damage != nullptr},
                      {"restart", environment.restart != nullptr},
                      {"client_died", environment.client_died != nullptr},
                      {"end_client", environment.end_client != nullptr},

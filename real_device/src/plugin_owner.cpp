@@ -58,6 +58,7 @@ fakes::KeyView as_key_view(const holdfast_key_view& from) {
   view.read_address = from.read_address;
   view.value_bytes = from.value_bytes;
   view.holders = from.holders;
+  view.damaged = from.damaged != 0;
   return view;
 }
 
@@ -352,6 +353,10 @@ void PluginOwner::mount_at(Nanos instant_ns) {
 bool PluginOwner::evict(std::string_view key) {
   const holdfast_environment* environment = library_->environment();
   return environment != nullptr && environment->evict(owner_, as_text(key)) != 0;
+}
+bool PluginOwner::damage(std::string_view key, std::uint64_t draw) {
+  const holdfast_environment* environment = library_->environment();
+  return environment != nullptr && environment->damage(owner_, as_text(key), draw) != 0;
 }
 void PluginOwner::restart(std::uint64_t generation_step) {
   if (const holdfast_environment* environment = library_->environment()) environment->restart(owner_, generation_step);

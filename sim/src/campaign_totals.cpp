@@ -57,6 +57,7 @@ CampaignResult result_of(SeedResult seed, bool keep_result) {
   result.evictions = run.evictions;
   result.bytes_to_host = run.bytes_to_host;
   result.bytes_to_device = run.bytes_to_device;
+  result.stats = run.stats;
   result.exempt_keys = run.exempt_keys;
   result.peak_rss_bytes = seed.peak_rss_bytes;
   if (!run.violations.empty()) {
@@ -90,6 +91,7 @@ void merge(CampaignResult& into, CampaignResult from) {
   into.evictions += from.evictions;
   into.bytes_to_host += from.bytes_to_host;
   into.bytes_to_device += from.bytes_to_device;
+  into.stats += from.stats;
   into.exempt_keys += from.exempt_keys;
   append(into.failures, std::move(from.failures));
   append(into.results, std::move(from.results));

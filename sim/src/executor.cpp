@@ -173,6 +173,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   system_options.in_memory_store = run_trace.in_memory_store;
   system_options.batches_in_flight = run_trace.batches_in_flight;
   system_options.pump_probes = run_trace.pump_probes;
+  system_options.checksums = run_trace.checksums;
   if (run_trace.in_memory_store) lend_staging(staging_bytes_of(run_trace));
   sync.attach(side_by_side ? &scheduler : nullptr, side_by_side ? &turn_taker : nullptr);
   times_switched = rounds = 0;

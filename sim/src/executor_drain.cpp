@@ -59,6 +59,7 @@ void Executor::Impl::drain() {
   injector.end_faults();  // now that no copy is in flight any more
   settle();
   // The clean session's work is not the trace's.
+  result.stats += system->inspect().stats;
   const RunResult before = totals();
   const MarkCounts marks_before = context.marks;
   check_clean_cycle();

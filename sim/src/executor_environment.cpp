@@ -41,12 +41,13 @@ Executor::Impl::Ending Executor::Impl::store_evict(const Step& step) {
   }
   const NodeIndex index = session->path[step.depth];
   const std::uint64_t identity = oracle.node(index).identity;
-  const Claim claim = step.amount == 0 ? Claim::kv : Claim::latent;
+  const Claim claim = step.amount % 2 == 0 ? Claim::kv : Claim::latent;
   const std::string locator = book.locator_of(identity, claim);
   if (locator.empty()) {
     ending.skipped = true;
     return ending;
   }
+  if (step.amount >= kDamageBlob) return damage(step, index, claim, locator);
   std::uint64_t evicted = 0;
   if (claim == Claim::latent) {
     evicted = owner.evict(locator) ? 1 : 0;
@@ -62,6 +63,27 @@ Executor::Impl::Ending Executor::Impl::store_evict(const Step& step) {
   if (evicted > 0 && (claim == Claim::kv ? node.kv : node.latent)) context.marks.reach(Mark::store_evicted_ready);
   ending.first = evicted;
   if (wants_text()) ending.text = std::to_string(evicted) + " values of " + oracle.describe(index);
+  return ending;
+}
+
+// One byte of one value, as it lies in the owner. Only of what is ready, and only where the store has a checksum of it.
+Executor::Impl::Ending Executor::Impl::damage(const Step& step, NodeIndex index, Claim claim,
+                                              const std::string& locator) {
+  Ending ending;
+  const ClaimBook::Node& node = book_node(index);
+  if (!trace->checksums || trace->in_memory_store || !(claim == Claim::kv ? node.kv : node.latent)) {
+    ending.skipped = true;
+    return ending;
+  }
+  std::string key = locator;
+  const std::uint64_t draw = mix(trace->seed, step.id);
+  if (claim == Claim::kv) {
+    const std::size_t layers = oracle.layout(oracle.node(index).layout).geometry.n_layers;
+    key += ":L" + std::to_string(draw % layers) + (draw >> 32 & 1 ? ":v" : ":k");
+  }
+  ending.skipped = !owner.damage(key, draw >> 8);
+  if (!ending.skipped) ending.first = 1;
+  if (wants_text()) ending.text = "a byte of a value of " + oracle.describe(index);
   return ending;
 }
 
@@ -120,6 +142,9 @@ bool Executor::Impl::restart_client(Ending& ending) {
   hazards.all_ended();
   note_old_keys();
   // What the dying store's destructors try is not the store's doing any more.
+  Stats told = system->inspect().stats;
+  told.unsettled_keys.now = told.quarantined_plans.now = told.accounted_bytes = 0;  // with the store
+  result.stats += told;
   const bool faults_on = context.faults_on;
   context.faults_on = false;
   system.reset();

@@ -327,6 +327,7 @@ std::uint32_t Executor::Impl::resume_session(Session& session, Ending& ending) {
   const Result<ResumeOutcome> answer = operate(Operation::resume, ending, [&] { return system->resume(session.id); });
   if (answer) doing.told.add(answer->absorbed);
   if (answer && !injector.client_dead()) check_retries(session, *answer);
+  if (monitor.read_damaged() && !injector.client_dead()) check_damage_told(answer);
   // A dead client's session is nobody's; what it left in the ring is never used.
   if (injector.client_dead()) {
     engine.end_resume_cold();
@@ -376,6 +377,16 @@ void Executor::Impl::check_retries(const Session& session, const ResumeOutcome& 
                   "a resume is cold after " + std::to_string(outcome.retries) + " incomplete reads, but " +
                       std::to_string(left) + " chunks are claimed with their latents",
                   "no retry");
+}
+
+void Executor::Impl::check_damage_told(const Result<ResumeOutcome>& answer) {
+  context.verdicts.checked(Invariant::error_told);
+  const auto tells = [](const Error& error) {
+    return mentions(error, Origin::core, static_cast<std::int32_t>(Errc::corrupt));
+  };
+  if (answer ? std::ranges::any_of(answer->absorbed, tells) : tells(answer.error())) return;
+  context.violate(Invariant::error_told, {}, "a resume was given values that had been damaged, and told nobody",
+                  "damage that nobody told of");
 }
 
 void Executor::Impl::mark_resume(const Session& session, const ResumeOutcome& outcome, std::uint32_t ready_before) {

@@ -221,8 +221,9 @@ void Monitor::Impl::withdraw(Claim claim, std::string_view locator) {
   node.standing[static_cast<std::size_t>(claim)].withdrawn_at = ++claim_changes;
   if (!operation.may_evict(index)) {
     context.verdicts.checked(Invariant::no_publish_on_failure);
-    if (surely_stored(node, claim)) operation.given_up.push_back({index, claim, 0});
-    check_withdrawal(index, claim, locator);
+    const bool corrupt = !memory_store && was_found_corrupt(index, claim, locator);
+    if (!corrupt && surely_stored(node, claim)) operation.given_up.push_back({index, claim, 0});
+    check_withdrawal(index, claim, locator, corrupt);
     return;
   }
   context.verdicts.checked(Invariant::pinned_stays);

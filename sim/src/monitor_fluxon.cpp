@@ -357,6 +357,9 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
       handle.started_ns = monitor.now();
       handle.start = *answer;
       handle.keys.assign(scratch.begin(), scratch.end());
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (monitor.tap.is_damaged(keys[i])) handle.damaged.push_back(scratch[i]);
+      }
       found(answer->raw_prefix_hit_len, submitted_ns);
     }
     monitor.note_get(keys, scratch, atomic_group_lens.size(), answer);
@@ -415,6 +418,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
                                                 std::min<std::size_t>(prefix_len, handle->keys.size()));
       open_plan(PlanSort::read, *answer, keys, 0);
       for (const std::uint32_t key : keys) readable(key);
+      monitor.note_damaged(*handle, keys);
     }
     monitor.log(kCall, answer, [&] {
       return fmt::format("handle {}, {} keys{}", ordinal, prefix_len, answer ? fmt::format(": plan {}", opened) : "");

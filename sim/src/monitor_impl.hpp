@@ -67,6 +67,7 @@ struct Monitor::Impl {
   std::uint64_t claim_changes = 0;
   std::uint32_t last_epoch_before = 0;  // of the operation that ended last, when it began
   bool last_doubtful = false;           // it was not told all that it asked
+  bool last_read_damaged = false;       // it was given values, of what is claimed, that were damaged
   std::uint64_t heard = 0;              // answers of wait_local_segments_ready
   std::uint64_t known = 0;              // the newest of them that has been learned
   std::vector<std::uint64_t> fields;    // of the event being logged
@@ -136,9 +137,13 @@ struct Monitor::Impl {
   void note_asked(const AskedRun& run, Keys keys, std::size_t asked_keys, const Result<GetStart>& answer, bool all);
   // A transfer of it found something gone.
   void note_vanished(const HandleRecord& handle);
+  // A read plan over `keys`, which its transfer gave.
+  void note_damaged(const HandleRecord& handle, std::span<const std::uint32_t> keys);
   void check_asked_for(const AskedRun& run, const NodeRecord& node);
+  // By the operation: a value of it is not its source's.
+  [[nodiscard]] bool was_found_corrupt(std::uint32_t node, Claim claim, std::string_view locator);
   // Of a claim that is withdrawn, not to evict it.
-  void check_withdrawal(std::uint32_t node, Claim claim, std::string_view locator);
+  void check_withdrawal(std::uint32_t node, Claim claim, std::string_view locator, bool corrupt);
   [[nodiscard]] bool owner_usable() const;
   // At the end of an operation.
   void check_agreement(bool ok);

@@ -115,6 +115,7 @@ PlanOptions plan_options(const SystemOptions& options) {
   PlanOptions plan;
   if (options.grant_bytes != 0) plan.registry.piece_bytes = options.grant_bytes;
   if (options.batches_in_flight != 0) plan.overlap = {CopyMode::overlapped, options.batches_in_flight, 1};
+  plan.checksums = options.checksums;
   return plan;
 }
 
@@ -145,7 +146,7 @@ class ProductionSystem final : public SystemUnderTest {
 
   Status open_session(SessionId id, const SessionSpec& spec, Engine& engine) override {
     SessionOptions options;
-    options.world = {root_of(spec.world, spec.declared_geometry), layout_of(spec.geometry), ring_of(spec.geometry),
+    options.world = {root(spec.world, spec.declared_geometry), layout_of(spec.geometry), ring_of(spec.geometry),
                      spec.geometry.break_even_k};
     options.timesteps = spec.geometry.timesteps;
     Result<std::unique_ptr<Binding>> binding = Binding::open(*manager_, engine, options);
@@ -273,6 +274,7 @@ class ProductionSystem final : public SystemUnderTest {
     inspection.nodes = counts.forest.nodes;
     inspection.read_only_fallbacks = counts.registry.read_only_fallbacks;
     inspection.translated_mappings = counts.registry.translated_mappings;
+    inspection.stats = counts.stats;
     return inspection;
   }
 
@@ -282,6 +284,22 @@ class ProductionSystem final : public SystemUnderTest {
     return {progress.touched_bytes, progress.touch_total_bytes, progress.registered_bytes,
             progress.register_total_bytes};
   }
+
+  // Of a world and geometry seen before it is not computed again: many sessions share one, and it takes two hashes of
+  // JSON.
+  NodeKey root(std::uint32_t world, const Geometry& geometry) {
+    for (const Root& known : roots_) {
+      if (known.world == world && known.geometry == geometry) return known.key;
+    }
+    roots_.push_back({world, geometry, root_of(world, geometry)});
+    return roots_.back().key;
+  }
+
+  struct Root {
+    std::uint32_t world;
+    Geometry geometry;
+    NodeKey key;
+  };
 
   using Binding = SessionBinding<ManagerType>;
   struct Session {
@@ -300,6 +318,7 @@ class ProductionSystem final : public SystemUnderTest {
   std::optional<ManagerType> manager_;
   std::map<SessionId, Session> sessions_;
   std::map<std::uint32_t, PathLease> holds_;
+  std::vector<Root> roots_;
 };
 
 }  // namespace

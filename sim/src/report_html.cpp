@@ -73,6 +73,7 @@ ul.marks { columns: 2; padding-left: 1.2rem; margin: 0; }
 {{#counts}}<td class="n">{{count}}</td>{{/counts}}</tr>
 {{/faults}}</tbody></table></div>{{/has_faults}}
 {{#has_sweep}}<h2>Sweep</h2><div class="wide"><pre>{{sweep}}</pre></div>{{/has_sweep}}
+{{#has_store}}<h2>Store</h2><div class="wide"><pre>{{store}}</pre></div>{{/has_store}}
 <h2>Marks</h2>
 <p class="soft">{{marks_reached}}</p>
 <ul class="marks">
@@ -239,6 +240,9 @@ std::string report_html(const Report& report) {
   page.set("has_faults", result.faults.total > 0);
   page.set("has_sweep", report.sweep.has_value());
   if (report.sweep) page.set("sweep", sweep_tables(*report.sweep));
+  const std::string store = store_text(report);
+  page.set("has_store", !store.empty());
+  page.set("store", store);
   page.set("kinds", kinds_list());
   page.set("faults", faults_of(result.faults));
   const auto reached = std::count_if(result.marks.counts.begin(), result.marks.counts.end(),

@@ -104,6 +104,7 @@ void two_marks(TraceBuilder& trace);
 void idle_world(TraceBuilder& trace);
 void store_evicts_latent(TraceBuilder& trace);
 void store_evicts_between(TraceBuilder& trace);
+void damaged(TraceBuilder& trace);
 void handle_times_out(TraceBuilder& trace);
 void restart_during_put(TraceBuilder& trace);
 void restart_before_wait(TraceBuilder& trace);

@@ -144,6 +144,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {{"store_evicts_latent", "the store loses a latent whose blob is there"}, scenario::store_evicts_latent},
     {{"store_evicts_between", "the store evicts a value between the start of a get and its transfer"},
      scenario::store_evicts_between},
+    {{"damaged", "values change where they lie: they are found corrupt, withdrawn and written again"},
+     scenario::damaged},
     {{"handle_times_out", "a get's transfer comes after its handle's time-out"}, scenario::handle_times_out},
     {{"restart_during_put", "the owner restarts with a plan open"}, scenario::restart_during_put},
     {{"restart_before_wait", "the owner restarts between a commit and its wait"}, scenario::restart_before_wait},

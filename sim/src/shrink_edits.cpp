@@ -20,6 +20,7 @@ enum Setting : std::uint32_t {
   kStore,
   kOverlap,
   kPumpProbes,
+  kChecksums,
   kCopyStream,
   kCapacity,
   kLowerMark,
@@ -226,6 +227,14 @@ bool plain_setting(Trace& trace, const Edit& edit) {
     case kPumpProbes:
       trace.pump_probes = plain.pump_probes;
       return true;
+    case kChecksums: {
+      const auto damages = [](const Step& step) {
+        return step.kind == StepKind::store_evict && step.amount >= kDamageBlob;
+      };
+      if (std::any_of(trace.steps.begin(), trace.steps.end(), damages)) return false;
+      trace.checksums = plain.checksums;
+      return true;
+    }
     case kCopyStream:
       trace.copy_stream = plain.copy_stream;
       return true;

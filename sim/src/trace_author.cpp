@@ -141,6 +141,7 @@ void TraceAuthor::begin() {
     const Id step = trace_.warm_up(modes.ratio(1, 4) ? modes.between(1, asks) : 0);
     if (trouble) registration_trouble(step);
   }
+  trace.checksums = modes.ratio(1, 3) && !trace.in_memory_store;
   continue_on(paths_.front());
 }
 

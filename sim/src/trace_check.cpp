@@ -174,7 +174,9 @@ class StepChecker {
       if (step.declared_geometry != 0) return misplaced("declared_geometry");
       if (!step.actions.empty()) return misplaced("actions");
     }
-    if (step.kind == StepKind::store_evict) return check_range(where_ + ".amount", step.amount, 0, 1);
+    if (step.kind == StepKind::store_evict) {
+      return check_range(where_ + ".amount", step.amount, 0, trace_.checksums ? kDamageLatent : kEvictLatent);
+    }
     if (step.kind == StepKind::make_room) return check_range(where_ + ".amount", step.amount, 0, kHugeBytes);
     if (step.kind != StepKind::pass_time) return {};
     if (step.amount > kPassTimeTotalMaxNs - passed_ns_)

@@ -250,6 +250,7 @@ Result<Trace> read_fields(const Json& root, const TraceLimits& limits) {
   fields.bool_field("in_memory_store", trace.in_memory_store);
   fields.unsigned_field("batches_in_flight", trace.batches_in_flight, limits.batches_in_flight_max);
   fields.unsigned_field("pump_probes", trace.pump_probes, limits.pump_probes_max);
+  fields.bool_field("checksums", trace.checksums);
   fields.bool_field("copy_stream", trace.copy_stream);
   Status status = read_section(
       fields, "geometries", kGeometriesMax, true, trace.geometries,
@@ -282,6 +283,7 @@ std::string write_trace(const Trace& trace) {
   if (trace.in_memory_store) out += ",\n  \"in_memory_store\": true";
   if (trace.batches_in_flight != 0) out += fmt::format(",\n  \"batches_in_flight\": {}", trace.batches_in_flight);
   if (trace.pump_probes != 0) out += fmt::format(",\n  \"pump_probes\": {}", trace.pump_probes);
+  if (trace.checksums) out += ",\n  \"checksums\": true";
   if (trace.copy_stream) out += ",\n  \"copy_stream\": true";
   write_section(out, "geometries", trace.geometries, write_geometry);
   write_section(out, "steps", trace.steps, write_step);

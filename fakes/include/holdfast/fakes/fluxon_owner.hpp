@@ -54,6 +54,7 @@ class FakeOwner final : public Owner {
   void choose_next_cancel_pins() override;
   void mount_at(Nanos instant_ns) override;
   bool evict(std::string_view key) override;
+  bool damage(std::string_view key, std::uint64_t draw) override;
   void restart(std::uint64_t generation_step = 1) override;
   void client_died() override;
   void close() override;
@@ -73,6 +74,7 @@ class FakeOwner final : public Owner {
   [[nodiscard]] std::uint64_t stored_keys() const override;
   [[nodiscard]] std::uint64_t stored_bytes() const override;
   [[nodiscard]] std::uint64_t held_bytes() const override;
+  [[nodiscard]] std::uint64_t damages() const override;
   [[nodiscard]] Place place_of(std::uintptr_t address) const override;
   void check_all_slots() override;
   [[nodiscard]] std::vector<Incident> take_incidents() override;

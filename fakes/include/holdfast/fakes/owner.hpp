@@ -95,6 +95,7 @@ struct KeyView {
   std::uintptr_t read_address = 0;
   std::uint64_t value_bytes = 0;
   std::uint32_t holders = 0;  // of handles and of read plans
+  bool damaged = false;
 };
 
 enum class PlanKind : std::uint8_t { put, read };
@@ -148,6 +149,9 @@ class Owner : public FluxonBackend, public TimedActor {
   // Events that are nobody's call.
   // Capacity eviction of one key. False: not committed, or held.
   virtual bool evict(std::string_view key) = 0;
+  // A byte of the key's value, chosen by `draw`, is another one from now on, and nobody is told. False: not committed,
+  // held, or damaged before.
+  virtual bool damage(std::string_view key, std::uint64_t draw) = 0;
   [[nodiscard]] std::vector<std::string> evictable_keys() const;  // in the order they were stored
   // A new generation, `generation_step` seconds later, on the next mapping. All it held is gone; old pages stay.
   virtual void restart(std::uint64_t generation_step = 1) = 0;
@@ -177,6 +181,7 @@ class Owner : public FluxonBackend, public TimedActor {
   [[nodiscard]] virtual std::uint64_t stored_keys() const = 0;
   [[nodiscard]] virtual std::uint64_t stored_bytes() const = 0;  // slot bytes of these
   [[nodiscard]] virtual std::uint64_t held_bytes() const = 0;    // slot bytes that are not free
+  [[nodiscard]] virtual std::uint64_t damages() const = 0;       // how many values were ever damaged
   // In the order they were stored; `visit(std::string_view, const KeyView&)`, which calls nothing of the owner.
   template <std::invocable<std::string_view, const KeyView&> Visit>
   void for_each_stored_key(Visit&& visit) const {

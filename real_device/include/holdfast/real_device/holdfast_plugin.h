@@ -145,7 +145,7 @@ typedef struct holdfast_key_view {
   uint64_t read_address;
   uint64_t value_bytes;
   uint32_t holders; /* of handles and of read plans */
-  uint32_t reserved;
+  int32_t damaged;  /* not 0: by `damage` */
 } holdfast_key_view;
 
 typedef struct holdfast_plan_view {
@@ -175,6 +175,7 @@ typedef struct holdfast_counts {
   uint64_t stored_keys;
   uint64_t stored_bytes; /* of slots */
   uint64_t held_bytes;   /* of slots that are not free */
+  uint64_t damages;      /* how many values were ever damaged, by `damage` */
 } holdfast_counts;
 
 enum holdfast_place_kind { HOLDFAST_PLACE_UNKNOWN = 0, HOLDFAST_PLACE_SEGMENT = 1, HOLDFAST_PLACE_PLAN_BLOB = 2 };
@@ -275,6 +276,8 @@ typedef struct holdfast_environment {
   void (*choose_next_cancel_pins)(holdfast_owner* owner);
   void (*mount_at)(holdfast_owner* owner, int64_t instant_ns); /* INT64_MAX: never */
   int32_t (*evict)(holdfast_owner* owner, holdfast_text key);  /* 0: not committed, or held */
+  /* A byte of the key's value, chosen by `draw`, is another one from now on. 0: not committed, held, or damaged before. */
+  int32_t (*damage)(holdfast_owner* owner, holdfast_text key, uint64_t draw);
   void (*restart)(holdfast_owner* owner, uint64_t generation_step);
   void (*client_died)(holdfast_owner* owner);
   void (*end_client)(holdfast_owner* owner); /* its own end: calls answer General 1000 */

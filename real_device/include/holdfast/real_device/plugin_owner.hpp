@@ -50,6 +50,7 @@ class PluginOwner final : public fakes::Owner {
   void choose_next_cancel_pins() override;
   void mount_at(Nanos instant_ns) override;
   bool evict(std::string_view key) override;
+  bool damage(std::string_view key, std::uint64_t draw) override;
   void restart(std::uint64_t generation_step = 1) override;
   void client_died() override;
   void close() override;
@@ -70,6 +71,7 @@ class PluginOwner final : public fakes::Owner {
   [[nodiscard]] std::uint64_t stored_keys() const override { return counts().stored_keys; }
   [[nodiscard]] std::uint64_t stored_bytes() const override { return counts().stored_bytes; }
   [[nodiscard]] std::uint64_t held_bytes() const override { return counts().held_bytes; }
+  [[nodiscard]] std::uint64_t damages() const override { return counts().damages; }
   [[nodiscard]] fakes::Place place_of(std::uintptr_t address) const override;
   void check_all_slots() override;
   [[nodiscard]] std::vector<fakes::Incident> take_incidents() override;

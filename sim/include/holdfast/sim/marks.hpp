@@ -62,6 +62,7 @@ namespace holdfast::sim {
   X(hint_confirmed, "a hint asked for by itself: there", false)                                  \
   X(hint_gone, "a hint asked for before a put: gone", false)                                     \
   X(probed_gone, "the periodic probe found a value gone", false)                                 \
+  X(corrupt_found, "values that are not what was put: found by a read, withdrawn", false)        \
   X(store_evicted_between, "store evicted between start and transfer", false)                    \
   X(restart_during_put, "owner restarted during put", false)                                     \
   X(restart_before_wait, "owner restarted between commit and wait", false)                       \

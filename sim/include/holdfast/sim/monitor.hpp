@@ -100,6 +100,8 @@ class Monitor final : public ClaimListener {
   [[nodiscard]] unsigned claims(std::uint64_t identity) const;
   // The operation that ended last did not store this because it was ready.
   void relied_on(std::uint64_t identity, Claim claim);
+  // The operation that ended last was given values, of what was claimed, that had been damaged.
+  [[nodiscard]] bool read_damaged() const;
   // Claims of which the store lacks a key, for people.
   [[nodiscard]] std::vector<std::string> claims_not_stored() const;
   // The node a locator belongs to; 0 when the harness never saw it.

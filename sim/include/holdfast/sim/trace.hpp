@@ -41,12 +41,19 @@ enum class StepKind : std::uint8_t {
   pump,           // periodic work
   snapshot,       // to the one snapshot file
   restart,        // the client dies and starts again from the last snapshot
-  store_evict,    // environment: the owner evicts the values of that blob (`of`, `depth`), or its latent (amount = 1)
+  store_evict,    // environment: the owner evicts, or with checksums damages, that blob or latent (`of`, `depth`)
   owner_restart,  // environment: a new generation
   pass_time,      // environment: `amount` ns pass
 };
 inline constexpr std::size_t kStepKindCount = 15;
 std::string_view name_of(StepKind kind);
+
+// `amount` of store_evict: which of a node's values, and what becomes of them. Damage: bytes of one value change, as
+// they lie in the owner, and nobody is told; only in a trace with checksums.
+inline constexpr std::uint64_t kEvictBlob = 0;
+inline constexpr std::uint64_t kEvictLatent = 1;
+inline constexpr std::uint64_t kDamageBlob = 2;
+inline constexpr std::uint64_t kDamageLatent = 3;
 
 // Steps are named by id, which shrinking keeps. A step whose `of` does not name a fitting step, or that makes no sense
 // where it stands, does nothing and is counted as skipped: so any step may be taken away.
@@ -55,7 +62,7 @@ struct Step {
   StepKind kind = StepKind::pump;
   std::uint32_t of = 0;      // the id of the open (or hold) step it belongs to
   std::uint32_t depth = 0;   // evict, store_evict
-  std::uint64_t amount = 0;  // make_room: bytes; pass_time: ns; store_evict: 0 = blob, 1 = latent; warm_up: see there
+  std::uint64_t amount = 0;  // make_room: bytes; pass_time: ns; store_evict: see below; warm_up: see there
   bool join = false;         // where steps run side by side: all earlier ones end before it begins
   // open only:
   std::uint32_t world = 0;
@@ -137,6 +144,7 @@ struct Trace {
   // Of the Plan store: 0 = synchronous; else copies overlap, with so many batches of one operation in flight at most.
   std::uint32_t batches_in_flight = 0;
   std::uint32_t pump_probes = 0;  // nodes of which each pump asks the store whether it has their values
+  bool checksums = false;         // the Plan store takes checksums of values, so that the owner may damage them
   bool copy_stream = false;       // the engines give copies a stream of their own, ordered with theirs by events
   std::vector<Geometry> geometries;
   std::vector<Step> steps;  // unique ids, in order of execution

@@ -43,7 +43,7 @@ TEST_F(MonitorClaimsTest, EveryLayerOfAClaimNeedsItsCodes) {
     stored.erase(stored.begin() + static_cast<std::ptrdiff_t>(missing));
     monitor.begin(Operation::ingest);
     put_and_route(stored);
-    monitor.on_claim(Claim::kv, locator, 2, 4 * kValueBytes);
+    monitor.on_claim(Claim::kv, locator, {2}, 4 * kValueBytes);
     monitor.end(true);
     EXPECT_THAT(violated(), ElementsAre("ready-after-commit"));
     EXPECT_THAT(message(), HasSubstr(std::string(of_two_layers[missing]) + " has no code 0"));

@@ -100,7 +100,7 @@ class Mutation {
     for (auto digit = checksum.rbegin(); digit != checksum.rend(); ++digit, hash /= 16)
       *digit = "0123456789abcdef"[hash % 16];
     const std::uint32_t version =
-        content.find(",\"xxh3\":") == std::string::npos ? kSnapshotVersion : kSnapshotVersionWithChecksums;
+        content.find(",\"xxh3\":") == std::string::npos ? kSnapshotVersion : kSnapshotSecondVersion;
     const json header{{"bytes", content.size()}, {"nodes", all_nodes}, {"schema", kSnapshotSchema},
                       {"worlds", worlds},        {"version", version}, {"xxh3", checksum}};
     if (lines_.empty()) lines_.emplace_back();

@@ -111,8 +111,7 @@ void Monitor::Impl::note_damaged(const HandleRecord& handle, std::span<const std
 
 bool Monitor::Impl::is_corrupt(const NodeRecord& node, Claim claim, std::string_view locator) {
   bool corrupt = false;
-  const std::size_t keys = node.keys[static_cast<std::size_t>(claim)].size();
-  each_key(claim, locator, static_cast<std::uint32_t>(keys / 2), [&](std::size_t index, std::string_view key) {
+  each_key(claim, locator, node.shape, [&](std::size_t index, std::string_view key) {
     const std::optional<std::uint64_t> stored = tap.stored_digest(key);
     const bool known = node.known && (claim == Claim::latent || index < node.value_digests.size());
     corrupt = corrupt ||
@@ -141,8 +140,7 @@ void Monitor::Impl::check_withdrawal(std::uint32_t index, Claim claim, std::stri
   const AskedClaim* asked = operation.asked.find(index, claim);
   if (asked != nullptr && (asked->absent || asked->told_missing)) return;
   bool absent = false;
-  const std::size_t keys = node.keys[static_cast<std::size_t>(claim)].size();
-  each_key(claim, locator, static_cast<std::uint32_t>(keys / 2),
+  each_key(claim, locator, node.shape,
            [&](std::size_t, std::string_view key) { absent = absent || !tap.is_stored(key); });
   if (absent) return;
   if (corrupt) {

@@ -184,7 +184,7 @@ class Manager final : public PathReferences {
     KeyBatch keys;
     for (const Node* node : path.window()) {
       depths.push_back(static_cast<std::uint32_t>(node->depth()));
-      keys.add_chunk(node->key(), spec.layout.n_layers);
+      keys.add_chunk(node->key(), spec.layout.chunk_shape());
     }
     Result<std::vector<CopyRun>> runs = spec.ring.copy_runs(path.matched_chunks(), depths);
     if (!runs) return {ReadVerdict::failed, false, with_suppressed(std::move(runs.error()), absorbed)};
@@ -214,7 +214,7 @@ class Manager final : public PathReferences {
   void withdraw_absent(const PathLease& path, const Layout& layout, Absorbed& absorbed) {
     for (Node* node : path.window()) {
       KeyBatch keys;
-      keys.add_chunk(node->key(), layout.n_layers);
+      keys.add_chunk(node->key(), layout.chunk_shape());
       const std::uint64_t probed = read_locked([&] { return node->blob_incarnation(); });
       note_blob(*node, probed, ask(keys.keys(), absorbed));
     }
@@ -395,7 +395,7 @@ class Manager final : public PathReferences {
   // What of a node was ready, and in which incarnations; 0: was not.
   struct Claimed {
     NodeKey key;
-    std::uint32_t n_layers = 0;
+    ChunkShape shape = {};
     std::uint64_t blob = 0;
     std::uint64_t skeleton = 0;
   };
@@ -437,11 +437,13 @@ class Manager final : public PathReferences {
 
   static Status check_records(const Layout& layout, std::span<Node* const> chain, std::span<Node* const> window) {
     for (const Node* node : window) {
-      if (node->blob().nbytes != layout.blob_bytes() || node->blob().n_layers != layout.n_layers) {
+      const ChunkShape& shape = node->blob().shape;
+      if (node->blob().nbytes != layout.blob_bytes() || shape != layout.chunk_shape()) {
         return make_error(
             Errc::layout_mismatch, "lookup",
-            fmt::format("chunk {} was stored with {} bytes in {} layers, the layout has {} in {}", node->depth(),
-                        node->blob().nbytes, node->blob().n_layers, layout.blob_bytes(), layout.n_layers));
+            fmt::format("chunk {} was stored with {} bytes in {} layers of {} values, the layout has {} in {} of {}",
+                        node->depth(), node->blob().nbytes, shape.n_layers, shape.parts, layout.blob_bytes(),
+                        layout.n_layers, layout.chunk_shape().parts));
       }
     }
     for (const Node* node : chain) {
@@ -457,7 +459,7 @@ class Manager final : public PathReferences {
   // The lengths of a node's values, in key order. Without its layout (restored, and no session yet; or another one was
   // given with its root): as if all equal, but of no fewer slots than it takes.
   std::vector<std::uint64_t> lengths_of(const Node& node) const {
-    const std::size_t values = std::size_t{2} * node.blob().n_layers;
+    const std::size_t values = node.blob().shape.values();
     if (const auto layout = layouts_.find(node.world().root_key()); layout != layouts_.end()) {
       std::vector<std::uint64_t> lengths = value_lengths(layout->second);
       if (layout->second.blob_bytes() == node.blob().nbytes && lengths.size() == values) return lengths;
@@ -485,7 +487,7 @@ class Manager final : public PathReferences {
   // The lock is held, and the node has a handle.
   Status begin_eviction(Node& node, Eviction& eviction) {
     if (Status evictable = forest_.check_evictable(node); !evictable) return evictable;
-    eviction.keys.add_chunk(node.key(), node.blob().n_layers);
+    eviction.keys.add_chunk(node.key(), node.blob().shape);
     if (store_.unsettled(eviction.keys.keys())) {
       return make_error(Errc::unsettled, "evict_blob", "a key's outcome is open");
     }
@@ -644,7 +646,7 @@ class Manager final : public PathReferences {
     return {.latent = layout.has_latent() && !node.skeleton().ready, .values = !node.blob().ready};
   }
   static Claimed claimed_of(const Node& node) {
-    return {node.key(), node.blob().n_layers, node.blob().ready ? node.blob_incarnation() : 0,
+    return {node.key(), node.blob().shape, node.blob().ready ? node.blob_incarnation() : 0,
             node.skeleton().ready ? node.skeleton_incarnation() : 0};
   }
   // What of the node is ready, but last seen by an earlier process, or in an earlier epoch of the store.
@@ -672,7 +674,7 @@ class Manager final : public PathReferences {
       KeyBatch latent;
       KeyBatch values;
       if (claim.skeleton != 0) latent.add_latent(claim.key);
-      if (claim.blob != 0) values.add_chunk(claim.key, claim.n_layers);
+      if (claim.blob != 0) values.add_chunk(claim.key, claim.shape);
       std::optional<Presence> found_latent;
       std::optional<Presence> found_values;
       if (claim.skeleton != 0) found_latent = ask(latent.keys(), absorbed);
@@ -706,7 +708,7 @@ class Manager final : public PathReferences {
   // The lock is held, and the node has a handle.
   void queue_blob_removal(const Node& node) {
     KeyBatch keys;
-    keys.add_chunk(node.key(), node.blob().n_layers);
+    keys.add_chunk(node.key(), node.blob().shape);
     const std::vector<std::uint64_t> value_bytes = lengths_of(node);
     store_.queue_removal({keys.keys(), value_bytes, node.blob().committed_at_ns});
   }
@@ -789,10 +791,10 @@ class Manager final : public PathReferences {
     forget_left_handle(node);
     const std::uint64_t slots = slot_bytes_of(value_bytes);
     KeyBatch keys;
-    keys.add_chunk(node.key(), layout.n_layers);
+    keys.add_chunk(node.key(), layout.chunk_shape());
     Result<PutReceipt> put = put_reserved(keys.keys(), values, slots, stream, absorbed, [&](const PutReceipt& stored) {
       return forest_.set_blob_ready(
-          node, {layout.blob_bytes(), slots, layout.n_layers, stored.committed_ns, stored.epoch, stored.checksum});
+          node, {layout.blob_bytes(), slots, layout.chunk_shape(), stored.committed_ns, stored.epoch, stored.checksum});
     });
     if (!put) return std::move(put.error());
     receipt.kv = verdict_of(put->verdict);

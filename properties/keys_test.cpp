@@ -137,8 +137,8 @@ TEST(KeyBatch, TheScalesOfALayerFollowItsKAndV) {
   batch.add_chunk(key, {2, kScaledParts});
   std::vector<std::string> names;
   for (const std::string_view name : batch.keys()) names.emplace_back(name.substr(kv_locator(key).size()));
-  EXPECT_EQ(names, (std::vector<std::string>{":L0:k", ":L0:v", ":L0:ks", ":L0:vs", ":L1:k", ":L1:v", ":L1:ks",
-                                             ":L1:vs"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{":L0:k", ":L0:v", ":L0:ks", ":L0:vs", ":L1:k", ":L1:v", ":L1:ks", ":L1:vs"}));
 }
 
 RC_GTEST_PROP(KeyBatch, HoldsWhatWasAddedHoweverItGrewAndMoved, (const std::vector<std::string>& keys)) {

@@ -53,6 +53,22 @@ TEST_F(MonitorClaimsTest, EveryLayerOfAClaimNeedsItsCodes) {
   }
 }
 
+TEST_F(MonitorClaimsTest, TheScalesOfAClaimNeedTheirCodesToo) {
+  const std::string ks = locator + ":L0:ks";
+  const std::string vs = locator + ":L0:vs";
+  for (const std::string& missing : {ks, vs}) {
+    monitor.begin(Operation::ingest);
+    put_and_route({k, v, missing == ks ? vs : ks});
+    monitor.on_claim(Claim::kv, locator, {1, kScaledParts}, 4 * kValueBytes);
+    monitor.end(true);
+    EXPECT_THAT(violated(), ElementsAre("ready-after-commit"));
+    EXPECT_THAT(message(), HasSubstr(missing + " has no code 0"));
+    monitor.on_withdrawal(Claim::kv, locator);
+    for (const std::string& key : {k, v, missing == ks ? vs : ks}) ASSERT_TRUE(fluxon().remove(key));
+    context.verdicts.reset();
+  }
+}
+
 TEST_F(MonitorClaimsTest, AClaimOfAKeyThatWasRemovedSinceIsSeen) {
   monitor.begin_ingest(source());
   put_and_route(keys());

@@ -123,7 +123,8 @@ TEST_F(ChecksumsInTheStoreTest, ALeftoverThatIsNotWhatWasPutIsRemovedAndPutAnew)
   ASSERT_TRUE(again.has_value()) << to_string(again.error());
   EXPECT_EQ(again->verdict, PutVerdict::stored);
   EXPECT_EQ(stored("a"), bytes_of(value));
-  EXPECT_TRUE(std::any_of(absorbed.begin(), absorbed.end(), [](const Error& error) { return error.is(Errc::corrupt); }));
+  EXPECT_TRUE(
+      std::any_of(absorbed.begin(), absorbed.end(), [](const Error& error) { return error.is(Errc::corrupt); }));
 }
 
 TEST_F(ChecksumsInTheStoreTest, WhatWasGivenUpAfterItHadBeenReadyIsNeverAdopted) {
@@ -243,8 +244,10 @@ TEST(ChecksumsInSnapshots, AVersionThatTheRestIsNotOfIsRefused) {
     const Result<Snapshot> snapshot = decode_snapshot(bytes);
     return snapshot ? "" : snapshot.error().detail;
   };
-  EXPECT_THAT(refused(snapshot_with(1, {}), "\"version\":2", "\"version\":1"), HasSubstr("with checksums or scales has 2"));
-  EXPECT_THAT(refused(snapshot_with({}, {}), "\"version\":1", "\"version\":2"), HasSubstr("without checksums and scales has 1"));
+  EXPECT_THAT(refused(snapshot_with(1, {}), "\"version\":2", "\"version\":1"),
+              HasSubstr("with checksums or scales has 2"));
+  EXPECT_THAT(refused(snapshot_with({}, {}), "\"version\":1", "\"version\":2"),
+              HasSubstr("without checksums and scales has 1"));
 }
 
 }  // namespace

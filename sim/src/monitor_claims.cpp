@@ -129,15 +129,15 @@ bool Monitor::Impl::proven(Claim claim, std::uint32_t node, std::string_view loc
   return false;
 }
 
-void Monitor::Impl::check_bytes(Claim claim, const NodeRecord& node, std::string_view locator, const ChunkShape& shape) {
+void Monitor::Impl::check_bytes(Claim claim, const NodeRecord& node, std::string_view locator,
+                                const ChunkShape& shape) {
   if (!node.known) return;
   const std::size_t values = claim == Claim::kv ? node.value_digests.size() : 1;
   if (claim == Claim::kv && values != shape.values()) {
-    context.violate(
-        Invariant::ready_after_commit, "",
-        fmt::format("the kv of {} is claimed with {} values in {} layers, its source has {}", name(node),
-                    shape.values(), shape.n_layers, values),
-        "kv claim and number of values");
+    context.violate(Invariant::ready_after_commit, "",
+                    fmt::format("the kv of {} is claimed with {} values in {} layers, its source has {}", name(node),
+                                shape.values(), shape.n_layers, values),
+                    "kv claim and number of values");
     return;
   }
   bool all_there = true;

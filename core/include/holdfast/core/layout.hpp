@@ -31,8 +31,8 @@ struct Layout {
   // Empty: all are of kv_shape.
   std::vector<std::vector<std::int64_t>> mixed_kv_shapes;
   std::string kv_dtype = "bfloat16";
-  std::vector<std::int64_t> scale_shape;  // of one token, for K and V alike; empty: K and V are not quantised
-  std::string scale_dtype;                // empty exactly when the shape is
+  std::vector<std::int64_t> scale_shape;   // of one token, for K and V alike; empty: K and V are not quantised
+  std::string scale_dtype;                 // empty exactly when the shape is
   std::vector<std::int64_t> latent_shape;  // of one chunk; empty: no latents are kept
   std::string latent_dtype;                // empty exactly when the shape is
   std::uint32_t chunk_size = 0;            // frames per chunk

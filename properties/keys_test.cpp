@@ -4,6 +4,9 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <nlohmann/json.hpp>
 #include <string>
 #include <unordered_map>
@@ -146,6 +149,16 @@ RC_GTEST_PROP(KeyBatch, HoldsWhatWasAddedHoweverItGrewAndMoved, (const std::vect
   for (const std::string& key : keys) batch.add(key);
   const KeyBatch moved = std::move(batch);
   RC_ASSERT(std::vector<std::string>(moved.keys().begin(), moved.keys().end()) == keys);
+}
+
+TEST(Hash64, IsXxh3WhateverTheProcessorComputesItWith) {
+  std::string bytes(5000, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 131 >> 3);
+  for (const std::size_t size : {0, 1, 16, 240, 241, 255, 1024, 1025, 4999}) {
+    for (const std::uint64_t seed : {0ULL, 7ULL}) {
+      EXPECT_EQ(hash64({bytes.data(), size}, seed), XXH3_64bits_withSeed(bytes.data(), size, seed)) << size;
+    }
+  }
 }
 
 TEST(SeededHash, FindsByViewAndDependsOnTheSeed) {

@@ -118,6 +118,16 @@ TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedIsWithdrawn) {
   EXPECT_TRUE(monitor.read_damaged());
 }
 
+TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedIsWithdrawnThoughItsOwnerHasGoneSince) {
+  ASSERT_TRUE(owner.damage(v, 0));
+  monitor.begin(Operation::resume);
+  read_with_a_plan(keys());
+  owner.restart();
+  withdraw(Claim::kv);
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
 TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedAndStillClaimedIsSeen) {
   ASSERT_TRUE(owner.damage(latent, 0));
   monitor.begin(Operation::resume);
@@ -165,6 +175,16 @@ TEST_F(MonitorAgreementTest, AClaimOfAnOwnerThatHasGoneIsNotReliedOn) {
   monitor.relied_on(7, Claim::kv);
   EXPECT_THAT(violated(), ElementsAre("index-agrees"));
   EXPECT_THAT(message(), HasSubstr("an owner that has gone"));
+}
+
+TEST_F(MonitorAgreementTest, AnOwnerWhoseRegistrationIsStuckCannotBeAsked) {
+  restart_owner_and_learn();
+  inject({{.call = Call::host_unregister, .kind = FaultKind::before, .code = code_of(CudaErrc::invalid_value)}});
+  ASSERT_FALSE(cuda().host_unregister(owner.segment().write_ptr));
+  monitor.begin_ingest(source());
+  monitor.end(true);
+  monitor.relied_on(7, Claim::kv);
+  EXPECT_THAT(violated(), IsEmpty());
 }
 
 TEST_F(MonitorAgreementTest, AClaimOfAnEarlierClientIsReliedOnOnceItWasFound) {

@@ -24,7 +24,6 @@ constexpr std::size_t kValues = std::size_t{2} * kLayers;
 constexpr std::uint64_t kValueBytes = 256;
 constexpr std::uint64_t k4KiB = 4 << 10;
 constexpr std::uint64_t k64KiB = 64 << 10;
-constexpr std::uint64_t k1MiB = 1 << 20;
 
 // Both ways move the same values between the same owner and device.
 struct World {
@@ -159,15 +158,14 @@ void by_hand(State& state) {
 constexpr auto kStoreCases = std::to_array<BenchCase>({
     {"store", kCoreCase, values_of_256},
     {"store", kByHandCase, by_hand},
+    {"store", "  with checksums (256 B)", values_of<kValueBytes, true>},
+    {"store", "  one checksum of 256 B", sum_alone<kValueBytes>},
     {"store", "80 values of 4 KiB put, resumed from and evicted", values_of<k4KiB, false>},
     {"store", "  with checksums (4 KiB)", values_of<k4KiB, true>},
     {"store", "  one checksum of 4 KiB", sum_alone<k4KiB>},
     {"store", "80 values of 64 KiB put, resumed from and evicted", values_of<k64KiB, false>},
     {"store", "  with checksums (64 KiB)", values_of<k64KiB, true>},
     {"store", "  one checksum of 64 KiB", sum_alone<k64KiB>},
-    {"store", "80 values of 1 MiB put, resumed from and evicted", values_of<k1MiB, false>},
-    {"store", "  with checksums (1 MiB)", values_of<k1MiB, true>},
-    {"store", "  one checksum of 1 MiB", sum_alone<k1MiB>},
 });
 
 }  // namespace

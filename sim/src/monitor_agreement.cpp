@@ -109,13 +109,18 @@ void Monitor::Impl::note_damaged(const HandleRecord& handle, std::span<const std
   }
 }
 
-bool Monitor::Impl::is_corrupt(const NodeRecord& node, Claim claim, std::string_view locator) {
+bool Monitor::Impl::was_found_corrupt(std::uint32_t index, Claim claim, std::string_view locator) {
+  // Only who reads it can tell.
+  if (operation.kind != Operation::resume) return false;
+  // It may have gone with its owner since.
+  if (const AskedClaim* asked = operation.asked.find(index, claim); asked != nullptr && asked->damaged) return true;
+  const NodeRecord& node = claims.node(index);
   bool corrupt = false;
   each_key(claim, locator, node.shape, [&](std::size_t index, std::string_view key) {
     const std::optional<std::uint64_t> stored = tap.stored_digest(key);
-    const bool known = node.known && (claim == Claim::latent || index < node.value_digests.size());
-    corrupt = corrupt ||
-              (stored && known && *stored != (claim == Claim::kv ? node.value_digests[index] : node.latent_digest));
+    const bool has_source = node.known && (claim == Claim::latent || index < node.value_digests.size());
+    const std::uint64_t source = !has_source ? 0 : claim == Claim::kv ? node.value_digests[index] : node.latent_digest;
+    corrupt |= has_source && stored && *stored != source;
   });
   return corrupt;
 }
@@ -154,12 +159,13 @@ void Monitor::Impl::check_withdrawal(std::uint32_t index, Claim claim, std::stri
       fmt::format("{} withdrawn though it is there", sim::name_of(claim)));
 }
 
-// A new owner's mapping may lie where a copy is stuck, and cannot be registered: then nothing is asked of that owner.
+// A new owner's mapping may lie where a copy is stuck, and cannot be registered, or what was registered of it cannot be
+// rolled back: then nothing is asked of that owner.
 bool Monitor::Impl::owner_usable() const {
   const std::uintptr_t base = segments.newest_write_base();
   if (base == 0) return true;
   const HostRegistration* registration = registrations.find(base);
-  return registration != nullptr && registration->epoch == segments.epoch();
+  return registration != nullptr && !registration->stuck && registration->epoch == segments.epoch();
 }
 
 void Monitor::Impl::check_agreement(bool ok) {

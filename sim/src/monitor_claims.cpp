@@ -223,8 +223,7 @@ void Monitor::Impl::withdraw(Claim claim, std::string_view locator) {
   node.standing[static_cast<std::size_t>(claim)].withdrawn_at = ++claim_changes;
   if (!operation.may_evict(index)) {
     context.verdicts.checked(Invariant::no_publish_on_failure);
-    // Only who reads it can tell.
-    const bool corrupt = operation.kind == Operation::resume && !memory_store && is_corrupt(node, claim, locator);
+    const bool corrupt = !memory_store && was_found_corrupt(index, claim, locator);
     if (!corrupt && surely_stored(node, claim)) operation.given_up.push_back({index, claim, 0});
     check_withdrawal(index, claim, locator, corrupt);
     return;

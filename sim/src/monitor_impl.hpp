@@ -140,8 +140,8 @@ struct Monitor::Impl {
   // A read plan over `keys`, which its transfer gave.
   void note_damaged(const HandleRecord& handle, std::span<const std::uint32_t> keys);
   void check_asked_for(const AskedRun& run, const NodeRecord& node);
-  // The store has a value of it that is not its source's.
-  [[nodiscard]] bool is_corrupt(const NodeRecord& node, Claim claim, std::string_view locator);
+  // By the operation: a value of it is not its source's.
+  [[nodiscard]] bool was_found_corrupt(std::uint32_t node, Claim claim, std::string_view locator);
   // Of a claim that is withdrawn, not to evict it.
   void check_withdrawal(std::uint32_t node, Claim claim, std::string_view locator, bool corrupt);
   [[nodiscard]] bool owner_usable() const;

@@ -150,7 +150,7 @@ class ProductionSystem final : public SystemUnderTest {
 
   Status open_session(SessionId id, const SessionSpec& spec, Engine& engine) override {
     SessionOptions options;
-    options.world = {root_of(spec.world, spec.declared_geometry), layout_of(spec.geometry), ring_of(spec.geometry),
+    options.world = {root(spec.world, spec.declared_geometry), layout_of(spec.geometry), ring_of(spec.geometry),
                      spec.geometry.break_even_k};
     options.timesteps = spec.geometry.timesteps;
     Result<std::unique_ptr<Binding>> binding = Binding::open(*manager_, engine, options);
@@ -288,6 +288,22 @@ class ProductionSystem final : public SystemUnderTest {
             progress.register_total_bytes};
   }
 
+  // Of a world and geometry seen before it is not computed again: many sessions share one, and it takes two hashes of
+  // JSON.
+  NodeKey root(std::uint32_t world, const Geometry& geometry) {
+    for (const Root& known : roots_) {
+      if (known.world == world && known.geometry == geometry) return known.key;
+    }
+    roots_.push_back({world, geometry, root_of(world, geometry)});
+    return roots_.back().key;
+  }
+
+  struct Root {
+    std::uint32_t world;
+    Geometry geometry;
+    NodeKey key;
+  };
+
   using Binding = SessionBinding<ManagerType>;
   struct Session {
     std::vector<std::string> actions;
@@ -305,6 +321,7 @@ class ProductionSystem final : public SystemUnderTest {
   std::optional<ManagerType> manager_;
   std::map<SessionId, Session> sessions_;
   std::map<std::uint32_t, PathLease> holds_;
+  std::vector<Root> roots_;
 };
 
 }  // namespace

@@ -326,8 +326,7 @@ class PlanRead {
   ReadOutcome failed(Error cause) {
     Error error =
         make_error(Errc::get_failed, "restore", fmt::format("{} keys", request_.keys.size()), std::move(cause));
-    return {ReadVerdict::failed, touched_, with_suppressed(std::move(error), absorbed_), 0,
-            std::move(corrupt_groups_)};
+    return {ReadVerdict::failed, touched_, with_suppressed(std::move(error), absorbed_), 0, std::move(corrupt_groups_)};
   }
 
   PlanContext<Rt>& context_;

@@ -30,9 +30,9 @@ struct UnsettledOptions {
 
 struct UnsettledKey {
   std::uint64_t value_bytes = 0;
-  Nanos last_commit_ns = 0;   // when its last commit had been submitted
-  bool known_stored = false;  // a leftover: its commit answered 0, only its removal is open
-  bool ours = true;           // false: a put found it there, its length is not on record, and it is not to be adopted
+  Nanos last_commit_ns = 0;     // when its last commit had been submitted
+  bool known_stored = false;    // a leftover: its commit answered 0, only its removal is open
+  bool ours = true;             // false: a put found it there, its length is not on record, and it is not to be adopted
   GroupChecksum checksum = {};  // of the value by itself, as its put took it
 };
 

@@ -116,10 +116,10 @@ bool Monitor::Impl::was_found_corrupt(std::uint32_t index, Claim claim, std::str
   if (const AskedClaim* asked = operation.asked.find(index, claim); asked != nullptr && asked->damaged) return true;
   const NodeRecord& node = claims.node(index);
   bool corrupt = false;
-  each_key(claim, locator, node.shape, [&](std::size_t index, std::string_view key) {
+  each_key(claim, locator, node.shape, [&](std::size_t value, std::string_view key) {
     const std::optional<std::uint64_t> stored = tap.stored_digest(key);
-    const bool has_source = node.known && (claim == Claim::latent || index < node.value_digests.size());
-    const std::uint64_t source = !has_source ? 0 : claim == Claim::kv ? node.value_digests[index] : node.latent_digest;
+    const bool has_source = node.known && (claim == Claim::latent || value < node.value_digests.size());
+    const std::uint64_t source = !has_source ? 0 : claim == Claim::kv ? node.value_digests[value] : node.latent_digest;
     corrupt |= has_source && stored && *stored != source;
   });
   return corrupt;

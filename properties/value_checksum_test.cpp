@@ -220,8 +220,8 @@ TEST(ChecksumsInSnapshots, AreThereAgain) {
   Forest restored({});
   restore_snapshot(decode_snapshot(snapshot_with(kLargeChecksum, 7)).value(), 0, restored);
   const Node& node = *restored.namespaces().front()->root()->first_child();
-  EXPECT_EQ(node.blob().checksum, kLargeChecksum);
-  EXPECT_EQ(node.skeleton().checksum, 7U);
+  EXPECT_EQ(node.blob().checksum(), kLargeChecksum);
+  EXPECT_EQ(node.skeleton().checksum(), 7U);
 }
 
 TEST(ChecksumsInSnapshots, AreWrittenAsTheFormatSays) {

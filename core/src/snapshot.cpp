@@ -451,11 +451,11 @@ SnapshotNode copy_of(const TopologyItem& item, const std::vector<TopologyItem>& 
                  .slot_bytes = blob.slot_bytes,
                  .shape = blob.shape,
                  .committed_at_ns = 0,
-                 .checksum = blob.checksum};
+                 .checksum = blob.checksum()};
   }
   if (const SkeletonState& skeleton = node.skeleton(); skeleton.ready) {
     copy.skeleton_ready = true;
-    copy.skeleton = {.nbytes = skeleton.nbytes, .committed_at_ns = 0, .checksum = skeleton.checksum};
+    copy.skeleton = {.nbytes = skeleton.nbytes, .committed_at_ns = 0, .checksum = skeleton.checksum()};
   }
   return copy;
 }

@@ -373,8 +373,9 @@ bool Forest::make_blob_ready(Node& node, const BlobRecord& record, bool confirme
                 .present = true,
                 .ready = true,
                 .confirmed = confirmed,
+                .has_checksum = record.checksum.has_value(),
                 .epoch = record.epoch,
-                .checksum = record.checksum};
+                .xxh3 = record.checksum.value_or(0)};
   node.blob_incarnation_ = next_incarnation_++;
   count_handle(node, true);
   ++counts_.ready_blobs;
@@ -440,8 +441,9 @@ bool Forest::make_skeleton_ready(Node& node, const SkeletonRecord& record, bool 
                     .committed_at_ns = record.committed_at_ns,
                     .ready = true,
                     .confirmed = confirmed,
+                    .has_checksum = record.checksum.has_value(),
                     .epoch = record.epoch,
-                    .checksum = record.checksum};
+                    .xxh3 = record.checksum.value_or(0)};
   node.skeleton_incarnation_ = next_incarnation_++;
   ++counts_.ready_skeletons;
   counts_.skeleton_bytes += record.nbytes;

@@ -56,8 +56,9 @@ class PathLease {
 
   // Under the holder's lock.
   void see() {
-    for (const Node* node : chain_) seen_latents_.push_back({node->skeleton().checksum, node->skeleton_incarnation()});
-    for (const Node* node : window_) seen_chunks_.push_back({node->blob().checksum, node->blob_incarnation()});
+    for (const Node* node : chain_)
+      seen_latents_.push_back({node->skeleton().checksum(), node->skeleton_incarnation()});
+    for (const Node* node : window_) seen_chunks_.push_back({node->blob().checksum(), node->blob_incarnation()});
   }
   // As seen: of each node of the chain, and of the window. Empty when nobody looked.
   [[nodiscard]] const std::vector<SeenValues>& seen_latents() const { return seen_latents_; }

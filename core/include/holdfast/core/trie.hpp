@@ -40,11 +40,14 @@ struct BlobState {
   std::uint64_t slot_bytes = 0;  // what they take from a segment
   Nanos committed_at_ns = 0;
   ChunkShape shape = {};
-  bool present = false;     // a handle exists: there may be bytes in the store
-  bool ready = false;       // may be served
-  bool confirmed = false;   // written or read by this process; else a snapshot's hint
+  bool present = false;    // a handle exists: there may be bytes in the store
+  bool ready = false;      // may be served
+  bool confirmed = false;  // written or read by this process; else a snapshot's hint
+  bool has_checksum = false;
   std::uint64_t epoch = 0;  // of the store, in which it was
-  GroupChecksum checksum = {};
+  std::uint64_t xxh3 = 0;   // where it has a checksum
+
+  [[nodiscard]] GroupChecksum checksum() const { return has_checksum ? GroupChecksum(xxh3) : std::nullopt; }
   friend bool operator==(const BlobState&, const BlobState&) = default;
 };
 
@@ -54,8 +57,11 @@ struct SkeletonState {
   Nanos committed_at_ns = 0;
   bool ready = false;
   bool confirmed = false;
+  bool has_checksum = false;
   std::uint64_t epoch = 0;
-  GroupChecksum checksum = {};
+  std::uint64_t xxh3 = 0;
+
+  [[nodiscard]] GroupChecksum checksum() const { return has_checksum ? GroupChecksum(xxh3) : std::nullopt; }
   friend bool operator==(const SkeletonState&, const SkeletonState&) = default;
 };
 

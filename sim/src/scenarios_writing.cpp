@@ -64,6 +64,7 @@ void quantised(TraceBuilder& trace) {
   const Id writer = write_all(trace, g, actions);
   trace.pass_time(kSettled);
   resume_then_generate(trace, g, actions, 0);
+  trace.pass_time(kSecond);  // until its holders have dropped
   trace.evict(writer, 3);
   trace.store_evict_blob(writer, 2);
   trace.snapshot();

@@ -69,6 +69,7 @@ void quantised(TraceBuilder& trace) {
   trace.store_evict_blob(writer, 2);
   trace.snapshot();
   trace.restart();
+  trace.pass_time(kSettled);
   resume_then_generate(trace, g, actions, 2);
 }
 

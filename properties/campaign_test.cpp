@@ -54,7 +54,7 @@ class TroubledSystem final : public ForwardingSystem {
   void misbehave(std::uint32_t world) {
     switch (world) {
       case kBreaksPromise:
-        listener_.on_claim(Claim::kv, "bad:claim", 1, 256);  // of something that was never put
+        listener_.on_claim(Claim::kv, "bad:claim", {1}, 256);  // of something that was never put
         break;
       case kAborts:
         static_cast<void>(write(STDERR_FILENO, "the last words\n", 15));

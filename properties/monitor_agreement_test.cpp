@@ -1,5 +1,6 @@
 // The monitor on agreement: what a get did not find is withdrawn, exactly that, and an owner that has gone is believed
 // nothing.
+#include "holdfast/sim/lies.hpp"
 #include "monitor_fixture.hpp"
 
 namespace holdfast::sim {
@@ -137,6 +138,22 @@ TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedAndStillClaimedIsSeen) {
   EXPECT_THAT(violated(), ElementsAre("index-agrees"));
   EXPECT_THAT(message(), HasSubstr("latent of world 1 [0] is still claimed"));
   EXPECT_THAT(message(), HasSubstr("is not what was put"));
+}
+
+TEST_F(MonitorAgreementTest, ThroughAPlanThatCannotBeNothingIsRead) {
+  constexpr std::uint64_t kWaysToBeForeign = 3;
+  ASSERT_TRUE(owner.damage(v, 0));
+  for (std::int32_t lie = static_cast<std::int32_t>(Lie::bad_magic);
+       lie <= static_cast<std::int32_t>(Lie::address_past_the_end); ++lie) {
+    for (std::uint64_t arg = 0; arg < kWaysToBeForeign; ++arg) {
+      inject({{1, Call::get_transfer, 0, FaultKind::lie, lie, arg, false}});
+      monitor.begin(Operation::resume);
+      static_cast<void>(fluxon().release_views(read(keys())));
+      monitor.end(true);
+      EXPECT_FALSE(monitor.read_damaged()) << "lie " << lie << ", " << arg;
+      EXPECT_THAT(violated(), IsEmpty()) << "lie " << lie << ", " << arg;
+    }
+  }
 }
 
 TEST_F(MonitorAgreementTest, WhatIsIntactIsNotWithdrawnWithWhatIsDamaged) {

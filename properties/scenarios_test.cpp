@@ -37,6 +37,7 @@ std::vector<Shown> shown() {
       {"cold_write", 1, 0, {}},
       {"one_size_write", 1, 0, {put_one_size}},
       {"mixed_write", 1, 1, {put_three_sizes, full_hit}},
+      {"quantised", 6, 6, {put_three_sizes, scales_restored, full_hit, evicted, restart_resumed_warm}},
       {"repeated_write", 2, 0, {put_ready_node}},
       {"two_writers", 4, 0, {put_written_elsewhere, second_plan_refused, abort_nothing_submitted, put_ready_node}},
       {"key_in_flight", 2, 0, {put_key_in_flight}},

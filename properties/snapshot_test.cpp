@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using testing::InSequence;
 using testing::Return;
 
-constexpr BlobRecord kSavedBlob{.nbytes = 800, .slot_bytes = 32768, .n_layers = 4, .committed_at_ns = 5};
+constexpr BlobRecord kSavedBlob{.nbytes = 800, .slot_bytes = 32768, .shape = {4}, .committed_at_ns = 5};
 constexpr SkeletonRecord kSavedSkeleton{.nbytes = 30, .committed_at_ns = 6};
 
 NodeKey root_numbered(std::uint8_t number) {
@@ -86,7 +86,7 @@ TEST(Snapshot, WhatWasReadyIsReadyAgainAndNotConfirmed) {
   EXPECT_EQ(a->blob(), (BlobState{.nbytes = 800,
                                   .slot_bytes = 32768,
                                   .committed_at_ns = 77,
-                                  .n_layers = 4,
+                                  .shape = {4},
                                   .present = true,
                                   .ready = true,
                                   .confirmed = false}));
@@ -161,7 +161,7 @@ TEST(Snapshot, ARestoreLeavesWhatTheForestAlreadyHas) {
   Forest forest({});
   Namespace& world = forest.open_namespace({.root = root_numbered(2), .sink_chunks = 1});
   Node* a = forest.get_or_create(*world.root(), "1");
-  forest.set_blob_ready(*a, {.nbytes = 1, .slot_bytes = 4096, .n_layers = 1});
+  forest.set_blob_ready(*a, {.nbytes = 1, .slot_bytes = 4096, .shape = {1}});
   restore_snapshot(decode_snapshot(filled_snapshot()).value(), 0, forest);
   EXPECT_EQ(a->blob().nbytes, 1U);
   EXPECT_TRUE(a->blob().confirmed);

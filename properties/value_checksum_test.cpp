@@ -222,7 +222,7 @@ constexpr std::uint64_t kLargeChecksum = std::numeric_limits<std::uint64_t>::max
 std::string snapshot_with(const GroupChecksum& of_blob, const GroupChecksum& of_skeleton) {
   Forest forest({});
   Node& node = *forest.get_or_create(*forest.touch_namespace({}).root(), "1");
-  forest.set_blob_ready(node, {.nbytes = 8, .slot_bytes = 4096, .n_layers = 1, .checksum = of_blob});
+  forest.set_blob_ready(node, {.nbytes = 8, .slot_bytes = 4096, .shape = {1}, .checksum = of_blob});
   forest.set_skeleton_ready(node, {.nbytes = 4, .checksum = of_skeleton});
   return encode_snapshot(take_snapshot(forest));
 }
@@ -255,8 +255,10 @@ TEST(ChecksumsInSnapshots, AVersionThatTheRestIsNotOfIsRefused) {
     const Result<Snapshot> snapshot = decode_snapshot(bytes);
     return snapshot ? "" : snapshot.error().detail;
   };
-  EXPECT_THAT(refused(snapshot_with(1, {}), "\"version\":2", "\"version\":1"), HasSubstr("with checksums has 2"));
-  EXPECT_THAT(refused(snapshot_with({}, {}), "\"version\":1", "\"version\":2"), HasSubstr("without checksums has 1"));
+  EXPECT_THAT(refused(snapshot_with(1, {}), "\"version\":2", "\"version\":1"),
+              HasSubstr("with checksums or scales has 2"));
+  EXPECT_THAT(refused(snapshot_with({}, {}), "\"version\":1", "\"version\":2"),
+              HasSubstr("without checksums and scales has 1"));
 }
 
 }  // namespace

@@ -213,7 +213,7 @@ class Lines {
 struct Header {
   std::uint64_t worlds = 0;
   std::uint64_t nodes = 0;
-  bool with_checksums = false;
+  bool second_version = false;
 };
 
 Result<Header> decode_header(Lines& lines, const SnapshotLimits& limits) {
@@ -225,10 +225,10 @@ Result<Header> decode_header(Lines& lines, const SnapshotLimits& limits) {
   }
   Header header;
   const std::uint64_t version = reader.number("version");
-  header.with_checksums = version == kSnapshotVersionWithChecksums;
-  if (!reader.failed() && version != kSnapshotVersion && !header.with_checksums) {
+  header.second_version = version == kSnapshotSecondVersion;
+  if (!reader.failed() && version != kSnapshotVersion && !header.second_version) {
     reader.fail(fmt::format("member version: {}, but this program reads {} and {}", version, kSnapshotVersion,
-                            kSnapshotVersionWithChecksums));
+                            kSnapshotSecondVersion));
   }
   const std::uint64_t bytes = reader.number("bytes");
   const std::string checksum = reader.text("xxh3");
@@ -264,10 +264,11 @@ class Decoder {
     if (nodes_left_ > 0) {
       return bad_snapshot(fmt::format("line 1: member nodes: {} more than the worlds have", nodes_left_));
     }
-    if (checksums_ && !header->with_checksums)
-      return bad_snapshot("line 1: member version: a file with checksums has 2");
-    if (!checksums_ && header->with_checksums) {
-      return bad_snapshot("line 1: member version: a file without checksums has 1");
+    if (of_second_version_ && !header->second_version) {
+      return bad_snapshot("line 1: member version: a file with checksums or scales has 2");
+    }
+    if (!of_second_version_ && header->second_version) {
+      return bad_snapshot("line 1: member version: a file without checksums and scales has 1");
     }
     if (!lines.rest().empty()) {
       return bad_snapshot(fmt::format("line {}: {} bytes too many", lines.number() + 1, lines.rest().size()));
@@ -367,7 +368,8 @@ class Decoder {
       node.blob.nbytes = reader.number("kv.bytes", kSumBytesMax - sum_bytes_);
       node.blob.slot_bytes = reader.number("kv.slot_bytes", kSumBytesMax - sum_slot_bytes_);
       sum_slot_bytes_ += node.blob.slot_bytes;
-      node.blob.n_layers = static_cast<std::uint32_t>(reader.number("kv.layers", kMaxLayers));
+      node.blob.shape.n_layers = static_cast<std::uint32_t>(reader.number("kv.layers", kMaxLayers));
+      node.blob.shape.parts = parts(reader);
       sum_bytes_ += node.blob.nbytes;
       node.blob.checksum = checksum(reader, "kv.xxh3");
     }
@@ -379,9 +381,19 @@ class Decoder {
     }
   }
 
+  std::uint32_t parts(LineReader& reader) {
+    if (!reader.has("kv.parts")) return kPlainParts;
+    of_second_version_ = true;
+    const std::uint64_t told = reader.number("kv.parts");
+    if (!reader.failed() && told != kScaledParts) {
+      reader.fail(fmt::format("member kv.parts: {} is not {}", told, kScaledParts));
+    }
+    return kScaledParts;
+  }
+
   GroupChecksum checksum(LineReader& reader, std::string_view name) {
     if (!reader.has(name)) return std::nullopt;
-    checksums_ = true;
+    of_second_version_ = true;
     return reader.number(name);
   }
 
@@ -389,7 +401,7 @@ class Decoder {
   std::uint64_t nodes_left_ = 0;
   std::uint64_t sum_bytes_ = 0;
   std::uint64_t sum_slot_bytes_ = 0;
-  bool checksums_ = false;
+  bool of_second_version_ = false;  // something in it
   std::unordered_set<NodeKey, NodeKeyHash> keys_;
   std::unordered_set<std::uint64_t> used_;
 };
@@ -437,7 +449,7 @@ SnapshotNode copy_of(const TopologyItem& item, const std::vector<TopologyItem>& 
     copy.blob_ready = true;
     copy.blob = {.nbytes = blob.nbytes,
                  .slot_bytes = blob.slot_bytes,
-                 .n_layers = blob.n_layers,
+                 .shape = blob.shape,
                  .committed_at_ns = 0,
                  .checksum = blob.checksum()};
   }
@@ -462,8 +474,9 @@ void append_node(std::string& out, const SnapshotNode& node) {
   out += '"';
   const auto at_end = std::back_inserter(out);
   if (node.blob_ready) {
-    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{},\"slot_bytes\":{}", node.blob.nbytes,
-                   node.blob.n_layers, node.blob.slot_bytes);
+    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{}", node.blob.nbytes, node.blob.shape.n_layers);
+    if (node.blob.shape.parts != kPlainParts) fmt::format_to(at_end, ",\"parts\":{}", node.blob.shape.parts);
+    fmt::format_to(at_end, ",\"slot_bytes\":{}", node.blob.slot_bytes);
     append_checksum(out, node.blob.checksum);
   }
   if (node.skeleton_ready) {
@@ -472,6 +485,11 @@ void append_node(std::string& out, const SnapshotNode& node) {
   }
   if (node.parent >= 0) fmt::format_to(at_end, ",\"parent\":{}", node.parent);
   fmt::format_to(at_end, ",\"used\":{}}}\n", node.last_access);
+}
+
+bool is_of_second_version(const SnapshotNode& node) {
+  const bool blob = node.blob_ready && (node.blob.checksum || node.blob.shape.parts != kPlainParts);
+  return blob || (node.skeleton_ready && node.skeleton.checksum);
 }
 
 }  // namespace
@@ -492,20 +510,19 @@ Snapshot take_snapshot(const Forest& forest) {
 std::string encode_snapshot(const Snapshot& snapshot) {
   std::string content;
   std::uint64_t nodes = 0;
-  bool checksums = false;
+  bool second_version = false;
   for (const SnapshotWorld& world : snapshot.worlds) {
     nodes += world.nodes.size();
     fmt::format_to(std::back_inserter(content), "{{\"nodes\":{},\"root\":\"{}\",\"sink_chunks\":{}}}\n",
                    world.nodes.size(), to_hex(world.root), world.sink_chunks);
     for (const SnapshotNode& node : world.nodes) {
       append_node(content, node);
-      checksums =
-          checksums || (node.blob_ready && node.blob.checksum) || (node.skeleton_ready && node.skeleton.checksum);
+      second_version = second_version || is_of_second_version(node);
     }
   }
   std::string bytes =
       fmt::format("{{\"bytes\":{},\"nodes\":{},\"schema\":\"{}\",\"version\":{},\"worlds\":{},\"xxh3\":\"{}\"}}\n",
-                  content.size(), nodes, kSnapshotSchema, checksums ? kSnapshotVersionWithChecksums : kSnapshotVersion,
+                  content.size(), nodes, kSnapshotSchema, second_version ? kSnapshotSecondVersion : kSnapshotVersion,
                   snapshot.worlds.size(), checksum_of(content));
   bytes += content;
   return bytes;
@@ -540,7 +557,7 @@ void restore_snapshot(const Snapshot& snapshot, Nanos now_ns, Forest& forest) {
     if (record->blob_ready) {
       forest.restore_blob(*node, {.nbytes = record->blob.nbytes,
                                   .slot_bytes = record->blob.slot_bytes,
-                                  .n_layers = record->blob.n_layers,
+                                  .shape = record->blob.shape,
                                   .committed_at_ns = now_ns,
                                   .checksum = record->blob.checksum});
     }

@@ -369,7 +369,7 @@ bool Forest::make_blob_ready(Node& node, const BlobRecord& record, bool confirme
   node.blob_ = {.nbytes = record.nbytes,
                 .slot_bytes = record.slot_bytes,
                 .committed_at_ns = record.committed_at_ns,
-                .n_layers = record.n_layers,
+                .shape = record.shape,
                 .present = true,
                 .ready = true,
                 .confirmed = confirmed,

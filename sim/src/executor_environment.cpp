@@ -1,6 +1,7 @@
 // The steps that are nobody's call: evictions by the owner, its restarts, the client's deaths, time.
 #include <algorithm>
 
+#include "claim_ledger.hpp"
 #include "executor_impl.hpp"
 #include "holdfast/sim/pseudo_bytes.hpp"
 
@@ -30,6 +31,11 @@ fakes::CrashChoice crash_choice(const Trace& trace, std::uint32_t step, std::uin
   return choice;
 }
 
+std::string key_of_value(const std::string& locator, const ChunkShape& shape, std::size_t value) {
+  return locator + ":L" + std::to_string(shape.layer_of(value)) +
+         std::string(kPartSuffixes[static_cast<std::size_t>(shape.part_of(value))]);
+}
+
 }  // namespace
 
 Executor::Impl::Ending Executor::Impl::store_evict(const Step& step) {
@@ -52,11 +58,9 @@ Executor::Impl::Ending Executor::Impl::store_evict(const Step& step) {
   if (claim == Claim::latent) {
     evicted = owner.evict(locator) ? 1 : 0;
   } else {
-    const std::size_t layers = oracle.layout(oracle.node(index).layout).geometry.n_layers;
-    for (std::size_t layer = 0; layer < layers; ++layer) {
-      for (const char* side : {":k", ":v"}) {
-        evicted += owner.evict(locator + ":L" + std::to_string(layer) + side) ? 1 : 0;
-      }
+    const ChunkShape shape = oracle.layout(oracle.node(index).layout).geometry.chunk_shape();
+    for (std::size_t value = 0; value < shape.values(); ++value) {
+      evicted += owner.evict(key_of_value(locator, shape, value)) ? 1 : 0;
     }
   }
   const ClaimBook::Node& node = book_node(index);
@@ -78,8 +82,8 @@ Executor::Impl::Ending Executor::Impl::damage(const Step& step, NodeIndex index,
   std::string key = locator;
   const std::uint64_t draw = mix(trace->seed, step.id);
   if (claim == Claim::kv) {
-    const std::size_t layers = oracle.layout(oracle.node(index).layout).geometry.n_layers;
-    key += ":L" + std::to_string(draw % layers) + (draw >> 32 & 1 ? ":v" : ":k");
+    const ChunkShape shape = oracle.layout(oracle.node(index).layout).geometry.chunk_shape();
+    key = key_of_value(locator, shape, (draw >> 32) % shape.values());
   }
   ending.skipped = !owner.damage(key, draw >> 8);
   if (!ending.skipped) ending.first = 1;

@@ -116,8 +116,7 @@ bool Monitor::Impl::was_found_corrupt(std::uint32_t index, Claim claim, std::str
   if (const AskedClaim* asked = operation.asked.find(index, claim); asked != nullptr && asked->damaged) return true;
   const NodeRecord& node = claims.node(index);
   bool corrupt = false;
-  const std::size_t keys = node.keys[static_cast<std::size_t>(claim)].size();
-  each_key(claim, locator, static_cast<std::uint32_t>(keys / 2), [&](std::size_t value, std::string_view key) {
+  each_key(claim, locator, node.shape, [&](std::size_t value, std::string_view key) {
     const std::optional<std::uint64_t> stored = tap.stored_digest(key);
     const bool has_source = node.known && (claim == Claim::latent || value < node.value_digests.size());
     const std::uint64_t source = !has_source ? 0 : claim == Claim::kv ? node.value_digests[value] : node.latent_digest;
@@ -146,8 +145,7 @@ void Monitor::Impl::check_withdrawal(std::uint32_t index, Claim claim, std::stri
   const AskedClaim* asked = operation.asked.find(index, claim);
   if (asked != nullptr && (asked->absent || asked->told_missing)) return;
   bool absent = false;
-  const std::size_t keys = node.keys[static_cast<std::size_t>(claim)].size();
-  each_key(claim, locator, static_cast<std::uint32_t>(keys / 2),
+  each_key(claim, locator, node.shape,
            [&](std::size_t, std::string_view key) { absent = absent || !tap.is_stored(key); });
   if (absent) return;
   if (corrupt) {

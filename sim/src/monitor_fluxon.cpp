@@ -102,11 +102,14 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     return text;
   }
 
-  // Notes the plan's slots, as its blob says.
+  // Notes the plan's slots, as its blob says, and whether that can be so.
   void note_slots(PlanRecord& plan, PlanPtr ptr) {
     const std::span<const std::uint64_t> addresses = decode(ptr, plan.keys.size());
+    sound = addresses.size() == plan.keys.size();
     for (std::size_t i = 0; i < addresses.size(); ++i) {
       const HostPlace place = monitor.segments.locate(addresses[i]);
+      sound &= place.segment != kNowhere && place.offset % kSlotAlignment == 0 &&
+               (place.read_side == (plan.sort == PlanSort::read) || !monitor.segments.has_two_mappings(place.segment));
       if (place.segment == kNowhere || (i > 0 && place.segment != plan.segment)) {
         plan.segment = kNowhere;
         plan.slots.clear();
@@ -122,7 +125,9 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     }
     monitor.fields.push_back(plan.segment);
     std::ranges::sort(plan.slots, {}, &PlanSlot::offset);
+    sound &= std::ranges::adjacent_find(plan.slots, {}, &PlanSlot::offset) == plan.slots.end();
   }
+  bool sound = false;  // the last plan's blob: one that its caller has no reason to refuse
 
   void open_plan(PlanSort sort, PlanPtr ptr, std::span<const std::uint32_t> keys, std::uint64_t value_bytes) {
     PlanRecord& plan = monitor.plans.open_plan();
@@ -418,7 +423,8 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
                                                 std::min<std::size_t>(prefix_len, handle->keys.size()));
       open_plan(PlanSort::read, *answer, keys, 0);
       for (const std::uint32_t key : keys) readable(key);
-      monitor.note_damaged(*handle, keys);
+      // Through a plan that cannot be, nothing is read.
+      if (sound) monitor.note_damaged(*handle, keys);
     }
     monitor.log(kCall, answer, [&] {
       return fmt::format("handle {}, {} keys{}", ordinal, prefix_len, answer ? fmt::format(": plan {}", opened) : "");

@@ -28,6 +28,10 @@ Layout layout_of(const Geometry& geometry) {
   if (geometry.kv_token_bytes.size() > 1) {
     for (const std::uint32_t bytes : geometry.kv_token_bytes) layout.mixed_kv_shapes.push_back({bytes});
   }
+  if (geometry.scale_token_bytes > 0) {
+    layout.scale_shape = {geometry.scale_token_bytes};
+    layout.scale_dtype = "int8";
+  }
   if (geometry.latent_bytes > 0) {
     layout.latent_shape = {geometry.latent_bytes};
     layout.latent_dtype = "uint8";
@@ -59,11 +63,11 @@ class Listener final : public TrieListener {
  public:
   explicit Listener(ClaimListener& claims) : claims_(claims) {}
   void on_blob_ready(const Node& node) override {
-    claims_.on_claim(Claim::kv, kv_locator(node.key()), node.blob().n_layers, node.blob().nbytes);
+    claims_.on_claim(Claim::kv, kv_locator(node.key()), node.blob().shape, node.blob().nbytes);
   }
   void on_blob_withdrawn(const Node& node) override { claims_.on_withdrawal(Claim::kv, kv_locator(node.key())); }
   void on_skeleton_ready(const Node& node) override {
-    claims_.on_claim(Claim::latent, latent_locator(node.key()), 0, node.skeleton().nbytes);
+    claims_.on_claim(Claim::latent, latent_locator(node.key()), {}, node.skeleton().nbytes);
   }
   void on_skeleton_withdrawn(const Node& node) override {
     claims_.on_withdrawal(Claim::latent, latent_locator(node.key()));

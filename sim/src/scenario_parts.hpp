@@ -50,6 +50,7 @@ void abcd(TraceBuilder& trace);
 void cold_write(TraceBuilder& trace);
 void one_size_write(TraceBuilder& trace);
 void mixed_write(TraceBuilder& trace);
+void quantised(TraceBuilder& trace);
 void repeated_write(TraceBuilder& trace);
 void two_writers(TraceBuilder& trace);
 void key_in_flight(TraceBuilder& trace);

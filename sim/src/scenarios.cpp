@@ -77,6 +77,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {{"cold_write", "one session writes one chunk"}, scenario::cold_write},
     {{"one_size_write", "K, V and latent of one length, in a single put each"}, scenario::one_size_write},
     {{"mixed_write", "values of three lengths in one put, one of them of 96 KiB"}, scenario::mixed_write},
+    {{"quantised", "K and V with their scales, in a ring that rolls: written, resumed, evicted, written again"},
+     scenario::quantised},
     {{"repeated_write", "a second session generates a chunk that is ready already"}, scenario::repeated_write},
     {{"two_writers", "another writer has the node's keys, then it is ours to write"}, scenario::two_writers},
     {{"key_in_flight", "a key exists that nobody can read yet"}, scenario::key_in_flight},

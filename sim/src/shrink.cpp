@@ -17,7 +17,8 @@ std::uint64_t special_settings(const Trace& trace) {
                           (trace.segment_bytes != plain.segment_bytes ? 1U : 0U) +
                           (trace.grant_bytes != plain.grant_bytes ? 1U : 0U);
   for (const Geometry& geometry : trace.geometries) {
-    special += (geometry.full_length ? 0U : 1U) + (geometry.latent_bytes != 0 ? 1U : 0U);
+    special += (geometry.full_length ? 0U : 1U) + (geometry.latent_bytes != 0 ? 1U : 0U) +
+               (geometry.scale_token_bytes != 0 ? 1U : 0U);
   }
   for (const FaultPoint& fault : trace.faults) special += fault.persistent ? 1 : 0;
   return special;

@@ -29,7 +29,7 @@ enum Setting : std::uint32_t {
   kGrant,
   kTraceSettings
 };
-enum GeometrySetting : std::uint32_t { kFullWithoutSink, kFull, kFitRing, kNoLatents, kGeometrySettings };
+enum GeometrySetting : std::uint32_t { kFullWithoutSink, kFull, kFitRing, kNoLatents, kNoScales, kGeometrySettings };
 enum FaultSetting : std::uint32_t { kFirstOfCall, kFirstOfKind, kTransient, kFaultSettings };
 enum Sizes : std::uint32_t { kOneSize, kOneSizeFirstCalls, kOneSizeLess, kSizesVariants };
 enum Number : std::uint32_t { kLeast, kLeadingDigit, kHalf, kTwoLess, kOneLess, kNumberVariants };
@@ -208,6 +208,9 @@ bool set_geometry(Trace& trace, std::uint32_t index, std::uint32_t setting) {
       return true;
     case kNoLatents:
       geometry.latent_bytes = 0;
+      return true;
+    case kNoScales:
+      geometry.scale_token_bytes = 0;
       return true;
     default:
       return false;

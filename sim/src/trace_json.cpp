@@ -56,6 +56,7 @@ std::string write_geometry(const Geometry& geometry) {
   line.number_unless("sink_frames", geometry.sink_frames, 0);
   line.flag_unless("full_length", geometry.full_length, true);
   line.list("kv_token_bytes", geometry.kv_token_bytes, [](std::uint32_t bytes) { return fmt::format("{}", bytes); });
+  line.number_unless("scale_token_bytes", geometry.scale_token_bytes, 0);
   line.number_unless("latent_bytes", geometry.latent_bytes, 0);
   line.number_unless("timesteps", geometry.timesteps, 1);
   line.number_unless("break_even_k", geometry.break_even_k, 1);
@@ -150,6 +151,7 @@ Status read_geometry(const Json& json, std::string where, Geometry& geometry) {
       geometry.kv_token_bytes.push_back(static_cast<std::uint32_t>(*bytes));
     }
   }
+  fields.unsigned_field("scale_token_bytes", geometry.scale_token_bytes, kU32Max);
   fields.unsigned_field("latent_bytes", geometry.latent_bytes, kU32Max);
   fields.unsigned_field("timesteps", geometry.timesteps, kU32Max);
   fields.unsigned_field("break_even_k", geometry.break_even_k, kU32Max);

@@ -130,7 +130,7 @@ class Manager final : public PathReferences {
     KeyBatch keys;
     for (const Node* node : path.window()) {
       depths.push_back(static_cast<std::uint32_t>(node->depth()));
-      keys.add_chunk(node->key(), spec.layout.n_layers);
+      keys.add_chunk(node->key(), spec.layout.chunk_shape());
     }
     Result<std::vector<CopyRun>> runs = spec.ring.copy_runs(path.matched_chunks(), depths);
     if (!runs) return {ReadVerdict::failed, false, with_suppressed(std::move(runs.error()), absorbed)};
@@ -341,11 +341,13 @@ class Manager final : public PathReferences {
 
   static Status check_records(const Layout& layout, std::span<Node* const> chain, std::span<Node* const> window) {
     for (const Node* node : window) {
-      if (node->blob().nbytes != layout.blob_bytes() || node->blob().n_layers != layout.n_layers) {
+      const ChunkShape& shape = node->blob().shape;
+      if (node->blob().nbytes != layout.blob_bytes() || shape != layout.chunk_shape()) {
         return make_error(
             Errc::layout_mismatch, "lookup",
-            fmt::format("chunk {} was stored with {} bytes in {} layers, the layout has {} in {}", node->depth(),
-                        node->blob().nbytes, node->blob().n_layers, layout.blob_bytes(), layout.n_layers));
+            fmt::format("chunk {} was stored with {} bytes in {} layers of {} values, the layout has {} in {} of {}",
+                        node->depth(), node->blob().nbytes, shape.n_layers, shape.parts, layout.blob_bytes(),
+                        layout.n_layers, layout.chunk_shape().parts));
       }
     }
     for (const Node* node : chain) {
@@ -453,10 +455,10 @@ class Manager final : public PathReferences {
     forget_left_handle(node);
     const std::uint64_t slots = slot_bytes_of(value_bytes);
     KeyBatch keys;
-    keys.add_chunk(node.key(), layout.n_layers);
+    keys.add_chunk(node.key(), layout.chunk_shape());
     Result<PutReceipt> put = put_reserved(keys.keys(), values, slots, stream, absorbed, [&](const PutReceipt& stored) {
       return book_.forest.set_blob_ready(
-          node, {layout.blob_bytes(), slots, layout.n_layers, stored.committed_ns, stored.epoch, stored.checksum});
+          node, {layout.blob_bytes(), slots, layout.chunk_shape(), stored.committed_ns, stored.epoch, stored.checksum});
     });
     if (!put) return std::move(put.error());
     receipt.kv = verdict_of(put->verdict);

@@ -88,7 +88,7 @@ struct ManagerBook {
   // The lengths of a node's values, in key order. Without its layout (restored, and no session yet; or another one was
   // given with its root): as if all equal, but of no fewer slots than it takes.
   std::vector<std::uint64_t> lengths_of(const Node& node) const {
-    const std::size_t values = std::size_t{2} * node.blob().n_layers;
+    const std::size_t values = node.blob().shape.values();
     if (const auto layout = layouts.find(node.world().root_key()); layout != layouts.end()) {
       std::vector<std::uint64_t> lengths = value_lengths(layout->second);
       if (layout->second.blob_bytes() == node.blob().nbytes && lengths.size() == values) return lengths;
@@ -114,7 +114,7 @@ struct ManagerBook {
   // Of a node that has a handle.
   void queue_blob_removal(const Node& node) {
     KeyBatch keys;
-    keys.add_chunk(node.key(), node.blob().n_layers);
+    keys.add_chunk(node.key(), node.blob().shape);
     const std::vector<std::uint64_t> value_bytes = lengths_of(node);
     store.queue_removal({keys.keys(), value_bytes, node.blob().committed_at_ns});
   }

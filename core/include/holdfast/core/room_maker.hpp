@@ -139,7 +139,7 @@ class RoomMaker {
   }
   Status claim_victim(Node& node, Eviction& eviction) {
     if (Status evictable = book_.forest.check_evictable(node); !evictable) return evictable;
-    eviction.keys.add_chunk(node.key(), node.blob().n_layers);
+    eviction.keys.add_chunk(node.key(), node.blob().shape);
     if (book_.store.unsettled(eviction.keys.keys())) {
       return make_error(Errc::unsettled, "evict_blob", "a key's outcome is open");
     }

@@ -18,7 +18,7 @@ namespace holdfast {
 // What of a node was ready, and in which incarnations; 0: was not.
 struct ReadyParts {
   NodeKey key;
-  std::uint32_t n_layers = 0;
+  ChunkShape shape = {};
   std::uint64_t blob = 0;
   std::uint64_t skeleton = 0;
 };
@@ -36,7 +36,7 @@ class StoreAgreement {
   void ask_for_path(const PathLease& path, const Layout& layout, Absorbed& absorbed, StageStats& asked) {
     for (Node* node : path.window()) {
       KeyBatch keys;
-      keys.add_chunk(node->key(), layout.n_layers);
+      keys.add_chunk(node->key(), layout.chunk_shape());
       const std::uint64_t probed = book_.read_locked([&] { return node->blob_incarnation(); });
       note_blob(*node, probed, ask(keys.keys(), absorbed, asked));
     }
@@ -66,7 +66,7 @@ class StoreAgreement {
       KeyBatch latent;
       KeyBatch values;
       if (claim.skeleton != 0) latent.add_latent(claim.key);
-      if (claim.blob != 0) values.add_chunk(claim.key, claim.n_layers);
+      if (claim.blob != 0) values.add_chunk(claim.key, claim.shape);
       std::optional<Presence> found_latent;
       std::optional<Presence> found_values;
       StageStats asked;
@@ -82,7 +82,7 @@ class StoreAgreement {
 
   // The lock is held, here and in the next.
   static ReadyParts ready_parts_of(const Node& node) {
-    return {node.key(), node.blob().n_layers, node.blob().ready ? node.blob_incarnation() : 0,
+    return {node.key(), node.blob().shape, node.blob().ready ? node.blob_incarnation() : 0,
             node.skeleton().ready ? node.skeleton_incarnation() : 0};
   }
   // What of the node is ready, but last seen by an earlier process, or in an earlier epoch of the store.

@@ -34,12 +34,12 @@ namespace holdfast {
 class Forest;
 class Namespace;
 
-// What is known of a chunk's K and V values.
+// What is known of a chunk's values but its latent.
 struct BlobState {
   std::uint64_t nbytes = 0;      // all values together
   std::uint64_t slot_bytes = 0;  // what they take from a segment
   Nanos committed_at_ns = 0;
-  std::uint32_t n_layers = 0;
+  ChunkShape shape = {};
   bool present = false;    // a handle exists: there may be bytes in the store
   bool ready = false;      // may be served
   bool confirmed = false;  // written or read by this process; else a snapshot's hint
@@ -68,7 +68,7 @@ struct SkeletonState {
 struct BlobRecord {
   std::uint64_t nbytes = 0;
   std::uint64_t slot_bytes = 0;
-  std::uint32_t n_layers = 0;
+  ChunkShape shape = {};
   Nanos committed_at_ns = 0;
   std::uint64_t epoch = 0;      // of the store
   GroupChecksum checksum = {};  // as its put told

@@ -44,6 +44,7 @@ namespace holdfast::sim {
   X(transfer_not_found, "transfer 4000 after a full start", false)                               \
   X(transfer_refused, "transfer refused for a wrong length, handle then cancelled", false)       \
   X(ring_failed_after_latents, "ring failure after latents: session left cold", false)           \
+  X(scales_restored, "scale tensors restored with their chunks", false)                          \
   X(ring_full_length, "full-length ring", false)                                                 \
   X(ring_exactly_full, "ring exactly full", false)                                               \
   X(ring_just_rolled, "just rolled", false)                                                      \

@@ -116,7 +116,7 @@ class Monitor final : public ClaimListener {
   // Everything begun must have ended by now: plans, handles, views.
   void check_all_ended();
 
-  void on_claim(Claim claim, std::string_view locator, std::uint32_t n_layers, std::uint64_t nbytes) override;
+  void on_claim(Claim claim, std::string_view locator, const ChunkShape& shape, std::uint64_t nbytes) override;
   void on_withdrawal(Claim claim, std::string_view locator) override;
 
   void reset();

@@ -29,7 +29,7 @@ class ClaimListener {
  public:
   virtual ~ClaimListener() = default;
   // The keys of a kv claim are {locator}:L{layer}:k and :v; of a latent the locator itself.
-  virtual void on_claim(Claim claim, std::string_view locator, std::uint32_t n_layers, std::uint64_t nbytes) = 0;
+  virtual void on_claim(Claim claim, std::string_view locator, const ChunkShape& shape, std::uint64_t nbytes) = 0;
   virtual void on_withdrawal(Claim claim, std::string_view locator) = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "holdfast/core/chunk_shape.hpp"
 #include "holdfast/core/result.hpp"
 #include "holdfast/core/time.hpp"
 #include "holdfast/sim/calls.hpp"
@@ -13,7 +14,7 @@
 namespace holdfast::sim {
 
 // A layout and a ring. Value (layer l, side s: 0 = K, 1 = V) has kv_token_bytes[(2 * l + s) % size] bytes per token, so
-// that one put may have up to three sizes.
+// that one put may have up to three sizes; and a fourth where K and V are quantised, and each has scales.
 struct Geometry {
   std::uint32_t n_layers = 1;
   std::uint32_t frames_per_chunk = 1;
@@ -22,9 +23,17 @@ struct Geometry {
   std::uint32_t sink_frames = 0;
   bool full_length = true;
   std::vector<std::uint32_t> kv_token_bytes{256};  // 1 to 3 entries
+  std::uint32_t scale_token_bytes = 0;             // of the scales of K, and of V; 0 = not quantised
   std::uint32_t latent_bytes = 0;                  // of a chunk; 0 = no skeletons
   std::uint32_t timesteps = 1;                     // draws to burn per skipped chunk = timesteps - 1
   std::uint32_t break_even_k = 1;                  // fewer matched chunks are not reused
+
+  [[nodiscard]] ChunkShape chunk_shape() const {
+    return {n_layers, scale_token_bytes == 0 ? kPlainParts : kScaledParts};
+  }
+  // Of the ring's tensors, as of a chunk's values, in key order.
+  [[nodiscard]] std::size_t tensors() const { return chunk_shape().values(); }
+  [[nodiscard]] std::uint64_t token_bytes(std::size_t tensor) const;
   friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 

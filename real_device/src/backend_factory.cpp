@@ -34,4 +34,8 @@ Result<OwnerFactory> owner_factory_of(const std::string& backend) {
   });
 }
 
+Result<DeviceFactory> device_factory_of(const std::string& backend) {
+  return backend == "cuda" || backend == "both" ? device::cuda_device_factory() : DeviceFactory{};
+}
+
 }  // namespace holdfast::sim

@@ -3,7 +3,11 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <memory>
+#include <string>
+
 #include "holdfast/real_device/cuda_device.hpp"
+#include "holdfast/real_device/gated_cuda.hpp"
 
 namespace holdfast::device {
 namespace {
@@ -22,10 +26,20 @@ sim::BackendProbe probe_cuda_backend() {
                             driver == 0 ? fmt::format("{}, no driver", version_text(runtime))
                                         : fmt::format("{}, driver {}", version_text(runtime), version_text(driver)),
                             "", ""});
-  const auto device = CudaDevice::open(0);
-  probe.reason = device ? "the simulator cannot drive a device yet; its CUDA runtime can be used by itself"
-                        : "there is no device to use: " + to_string(device.error());
+  if (const auto device = CudaDevice::open(0)) {
+    probe.usable = true;
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, 0) == cudaSuccess) probe.runtimes.back().name += std::string(" on ") + properties.name;
+  } else {
+    probe.reason = "there is no device to use: " + to_string(device.error());
+  }
   return probe;
+}
+
+sim::DeviceFactory cuda_device_factory() {
+  return [](fakes::Arena& arena, fakes::VirtualClock& clock, const fakes::DeviceOptions& options) {
+    return std::make_unique<GatedCuda>(arena, clock, options);
+  };
 }
 
 }  // namespace holdfast::device

@@ -6,5 +6,6 @@
 namespace holdfast::device {
 
 sim::BackendProbe probe_cuda_backend();
+sim::DeviceFactory cuda_device_factory();  // empty without the toolkit
 
 }  // namespace holdfast::device

@@ -11,6 +11,8 @@ sim::BackendProbe device::probe_cuda_backend() {
   return probe;
 }
 
+sim::DeviceFactory device::cuda_device_factory() { return {}; }
+
 Result<std::string> sim::bench_copies(const DeviceBenchOptions& /*options*/) {
   return cuda_error(CudaErrc::no_device, "bench_copies", "this build has no device part: " HOLDFAST_NO_DEVICE_REASON);
 }

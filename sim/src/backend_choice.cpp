@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -16,39 +17,76 @@ namespace {
 using Kind = OptionSpec::Kind;
 
 constexpr std::string_view kPluginBackend = "plugin:";
+constexpr char kFieldEnd = '\x1f';
+constexpr char kAnswerEnd = '\x1e';
 constexpr Nanos kLoadListenNs = 50 * kMillisecond;
 constexpr Nanos kLoadLimitNs = kMinute;  // real time
 
 Result<std::string> backend_named(const Arguments& arguments) {
   std::string backend = arguments.value("backend").value_or("fake");
-  const std::vector<std::string> names{"fake", "cuda", "plugin:FILE"};
-  if (!backend.starts_with(kPluginBackend) && backend != "fake" && backend != "cuda") {
-    return refusal("--backend", fmt::format("there is no backend '{}'{}; there are fake, cuda and plugin:FILE",
+  const std::vector<std::string> names{"fake", "cuda", "both", "plugin:FILE"};
+  if (!backend.starts_with(kPluginBackend) && std::find(names.begin(), names.end() - 1, backend) == names.end() - 1) {
+    return refusal("--backend", fmt::format("there is no backend '{}'{}; there are fake, cuda, both and plugin:FILE",
                                             printable(backend), did_you_mean(backend, names)));
   }
   return backend;
 }
 
-// Empty: it came back, whatever it said; else what loading it did to the process.
-Result<std::string> try_to_load(const std::string& backend) {
-  auto child = ForkedChild::start([&](ForkedChild::Link& link) {
-    static_cast<void>(probe_real_backend(backend));
-    link.send("y");
-  });
+struct Tried {
+  std::string trouble;  // what it did to the process; empty: it came back
+  std::string answer;
+};
+
+// Asks in a child: a library may crash or hang, and a device that was used here could not be used in a child again.
+Result<Tried> try_in_a_child(const std::function<std::string()>& ask) {
+  auto child = ForkedChild::start([&](ForkedChild::Link& link) { link.send(ask() + kAnswerEnd); });
   if (!child) return child.error();
   const SteadyClock clock;
   const Nanos began_ns = clock.now_ns();
-  std::string bytes;
-  auto heard = ForkedChild::Heard::silence;
-  while (heard == ForkedChild::Heard::silence && clock.now_ns() - began_ns < kLoadLimitNs) {
-    heard = (*child)->listen(bytes, kLoadListenNs);
+  Tried tried;
+  while (!tried.answer.ends_with(kAnswerEnd)) {
+    if (clock.now_ns() - began_ns > kLoadLimitNs) break;
+    if ((*child)->listen(tried.answer, kLoadListenNs) == ForkedChild::Heard::end) break;
   }
-  const bool hung = heard == ForkedChild::Heard::silence;
+  const bool answered = tried.answer.ends_with(kAnswerEnd);
+  const bool hung = !answered && clock.now_ns() - began_ns > kLoadLimitNs;
   const ForkedChild::Ending ending = (*child)->bury(hung);
-  if (!bytes.empty()) return std::string();
-  if (hung) return fmt::format("HUNG: it was not loaded within {}", seconds_text(kLoadLimitNs));
-  return fmt::format("CRASHED: while it was loaded {}{}", ending.how,
-                     ending.complaints.empty() ? "" : "; it had written:\n" + ending.complaints);
+  if (answered) {
+    tried.answer.pop_back();
+  } else if (hung) {
+    tried.trouble = fmt::format("HUNG: it was not loaded within {}", seconds_text(kLoadLimitNs));
+  } else {
+    tried.trouble =
+        fmt::format("CRASHED: while it was loaded {}{}", ending.how,
+                    ending.complaints.empty() ? "" : "; it had written:\n" + ending.complaints);
+  }
+  return tried;
+}
+
+// The device's name, its version, and why it cannot be used; of these, the last is empty when it can.
+Result<BackendProbe> probe_device_in_a_child(const std::string& backend) {
+  auto tried = try_in_a_child([&] {
+    const BackendProbe probe = probe_real_backend(backend);
+    const RuntimeInfo device = probe.runtimes.empty() ? RuntimeInfo{} : probe.runtimes.back();
+    return device.name + kFieldEnd + device.version + kFieldEnd + probe.reason;
+  });
+  if (!tried) return tried.error();
+  BackendProbe probe;
+  const std::size_t first = tried->answer.find(kFieldEnd);
+  const std::size_t second = tried->answer.find(kFieldEnd, first + 1);
+  if (!tried->trouble.empty() || second == std::string::npos) {
+    probe.reason = tried->trouble;
+    return probe;
+  }
+  probe.reason = tried->answer.substr(second + 1);
+  probe.usable = probe.reason.empty();
+  const std::string name = tried->answer.substr(0, first);
+  if (probe.usable) probe.runtimes = probe_fake_backend().runtimes;
+  if (probe.usable) probe.runtimes.pop_back();
+  if (!name.empty()) {
+    probe.runtimes.push_back({"cuda", name, tried->answer.substr(first + 1, second - first - 1), "", ""});
+  }
+  return probe;
 }
 
 void say_backend(const BackendChoice& choice) {
@@ -58,7 +96,7 @@ void say_backend(const BackendChoice& choice) {
 
 }  // namespace
 
-OptionSpec backend_option() { return {"backend", Kind::value, "NAME", "fake (default), cuda, or plugin:FILE"}; }
+OptionSpec backend_option() { return {"backend", Kind::value, "NAME", "fake (default), cuda, plugin:FILE, or both: the fake and cuda, whose histories must be the same"}; }
 OptionSpec require_device_option() {
   return {"require-device", Kind::flag, "", "fail with status 3, instead of 77, when the backend cannot be used"};
 }
@@ -73,7 +111,16 @@ Result<BackendChoice> backend_choice_of(const Arguments& arguments) {
     return choice;
   }
   if (!choice.name.starts_with(kPluginBackend)) {
-    choice.probe = probe_real_backend(choice.name);
+    auto probe = probe_device_in_a_child(choice.name);
+    if (!probe) return probe.error();
+    choice.probe = std::move(*probe);
+    if (choice.probe.usable) {
+      auto device = device_factory_of(choice.name);
+      if (!device) return device.error();
+      choice.factory.make_device = std::move(*device);
+      choice.factory.beside_fake = choice.name == "both";
+      return choice;
+    }
     const bool required = arguments.has("require-device");
     say_backend(choice);
     fmt::print("{}: {}\n", required ? "FAILED (--require-device)" : "SKIPPED", printable(choice.probe.reason));
@@ -83,12 +130,15 @@ Result<BackendChoice> backend_choice_of(const Arguments& arguments) {
   const std::string file = choice.name.substr(kPluginBackend.size());
   auto digest = sha256_of_file(file);
   if (!digest) return digest.error();
-  auto trouble = try_to_load(choice.name);
-  if (!trouble) return trouble.error();
-  if (!trouble->empty()) {
+  auto tried = try_in_a_child([&] {
+    static_cast<void>(probe_real_backend(choice.name));
+    return std::string();
+  });
+  if (!tried) return tried.error();
+  if (!tried->trouble.empty()) {
     choice.probe.runtimes.push_back({"fluxon", "plug-in", "", file, *digest});
     say_backend(choice);
-    fmt::print("{}\n", printable(*trouble));
+    fmt::print("{}\n", printable(tried->trouble));
     choice.ended = ExitStatus::violated;
     return choice;
   }

@@ -78,7 +78,11 @@ Executor::Impl::Impl(SystemFactory system_factory, const Perturbation& how)
       made_owner(factory.make_owner ? factory.make_owner(arena, clock)
                                     : std::make_unique<fakes::FakeOwner>(arena, clock)),
       owner(*made_owner),
-      device(arena, clock, {.device_bytes = kDeviceSlackBytes}) {}
+      made_device(factory.make_device
+                      ? factory.make_device(arena, clock, {.device_bytes = kDeviceSlackBytes})
+                      : std::make_unique<fakes::FakeCuda>(arena, clock,
+                                                          fakes::DeviceOptions{.device_bytes = kDeviceSlackBytes})),
+      device(*made_device) {}
 
 RunResult Executor::Impl::run(const Trace& run_trace, const RunOptions& run_options) {
   // Only as long as it runs: a first run in this process must not be perturbed by the second of an earlier trace.
@@ -122,6 +126,9 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   context.on_endless = run_options.on_endless;
   for (const Invariant invariant : run_options.disabled) context.verdicts.disable(invariant);
 
+  // What the last run left registered ends before its memory is another's.
+  spare_engines.clear();  // their streams end with the device's
+  device.client_died();
   fakes::OwnerOptions owner_options;
   owner_options.segment_bytes = run_trace.segment_bytes;
   owner_options.grant_bytes = run_trace.grant_bytes;
@@ -130,7 +137,6 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
     learn_mappings(owner_options);
   }
   hazards.reset();
-  spare_engines.clear();  // their streams end with the device's
   device.reset({.device_bytes = device_bytes_of(run_trace)});
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     device.declare_read_only(mappings[i].read_ptr, run_trace.segment_bytes);

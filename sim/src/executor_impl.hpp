@@ -227,7 +227,8 @@ struct Executor::Impl {
   fakes::Arena arena;
   std::unique_ptr<fakes::Owner> made_owner;
   fakes::Owner& owner;
-  fakes::FakeCuda device;
+  std::unique_ptr<fakes::FakeCuda> made_device;
+  fakes::FakeCuda& device;
   fakes::MemoryFiles files;
   MemoryFilePort file_port{files};
   Tap tap{context, owner, device};

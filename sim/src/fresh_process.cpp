@@ -91,6 +91,12 @@ int serve_fresh_runs(const std::vector<std::string>& words, const SystemFactory&
       return static_cast<int>(ExitStatus::bad_usage);
     }
     asked.make_owner = std::move(*owner);
+    auto device = device_factory_of(options->backend);
+    if (!device) {
+      fmt::print(stderr, "{}\n", printable(explain(device.error())));
+      return static_cast<int>(ExitStatus::bad_usage);
+    }
+    asked.make_device = std::move(*device);
   }
   Executor executor(asked, perturbation_numbered(options->perturbation));
   if (!send_all(kSocket, encode_message(WorkerMessage::ready, {}))) return 0;

@@ -305,8 +305,9 @@ void Injector::Impl::end_client() {
   due_lie = nullptr;
   strangers.clear();
   strangers_seen.clear();
-  owner.client_died();
+  // A copy that a real device lets come to its end does so before its memory is another's.
   device.client_died();
+  owner.client_died();
 }
 
 void Injector::Impl::restart_owner(std::string_view because) {

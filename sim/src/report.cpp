@@ -116,6 +116,7 @@ std::string verdict_line(const Report& report) {
     crashed += failure.kind == FailureKind::crash ? 1 : 0;
     hung += failure.kind == FailureKind::hang ? 1 : 0;
   }
+  if (result.diverged > 0 && report.backend == "both") return "HARNESS FAILED: the fake did what the device does not";
   if (result.diverged > 0) return "HARNESS FAILED: a run is not deterministic";
   if (!result.failures.empty()) {
     std::string what;

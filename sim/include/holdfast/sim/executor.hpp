@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "holdfast/fakes/arena.hpp"
+#include "holdfast/fakes/cuda_device.hpp"
 #include "holdfast/fakes/owner.hpp"
 #include "holdfast/sim/event_log.hpp"
 #include "holdfast/sim/invariants.hpp"
@@ -79,7 +80,11 @@ struct RunResult {
 // Makes the owner that runs are made against; it adds itself to `clock`. Both outlive it. May throw.
 using OwnerFactory = std::function<std::unique_ptr<fakes::Owner>(fakes::Arena& arena, fakes::VirtualClock& clock)>;
 
-// What is put under test: a store of any kind, and the owner that it has.
+// The same of the device, which is a fake one that may carry out on a real one what it decides.
+using DeviceFactory = std::function<std::unique_ptr<fakes::FakeCuda>(
+    fakes::Arena& arena, fakes::VirtualClock& clock, const fakes::DeviceOptions& options)>;
+
+// What is put under test: a store of any kind, and the owner and the device that it has.
 struct SystemFactory {
   using Make = std::function<std::unique_ptr<SystemUnderTest>(Ports&, ClaimListener&, const SystemOptions&)>;
 
@@ -91,7 +96,9 @@ struct SystemFactory {
   }
 
   Make make;
-  OwnerFactory make_owner{};  // empty: the fake one
+  OwnerFactory make_owner{};    // empty: the fake one
+  DeviceFactory make_device{};  // empty: the fake one
+  bool beside_fake = false;     // each run is made over the fake device as well, and both must be the same
 };
 
 // Owns an arena, an owner and a device, and uses them again for run after run; one per process or thread.

@@ -17,4 +17,9 @@ Result<std::string> sim::bench_copies(const DeviceBenchOptions& /*options*/) {
   return cuda_error(CudaErrc::no_device, "bench_copies", "this build has no device part: " HOLDFAST_NO_DEVICE_REASON);
 }
 
+Result<std::string> sim::bench_registration(const DeviceBenchOptions& /*options*/) {
+  return cuda_error(CudaErrc::no_device, "bench_registration",
+                    "this build has no device part: " HOLDFAST_NO_DEVICE_REASON);
+}
+
 }  // namespace holdfast

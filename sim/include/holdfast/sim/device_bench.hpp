@@ -12,6 +12,7 @@ namespace holdfast::sim {
 
 struct DeviceBenchOptions {
   std::uint32_t repetitions = 5;
+  std::uint64_t segment_bytes = 8ULL << 30;  // of bench_registration
   std::function<void(const std::string&)> progress;  // may be empty
 };
 
@@ -19,5 +20,9 @@ struct DeviceBenchOptions {
 // same run, and what is left of it behind the whole store. Gives tables to be printed. NoDevice with the reason; the
 // runtime's own errors.
 Result<std::string> bench_copies(const DeviceBenchOptions& options);
+
+// Makes a segment of shared memory ready: registered untouched, touched by many threads before, and on huge pages where
+// the system gives them; both mappings. As bench_copies.
+Result<std::string> bench_registration(const DeviceBenchOptions& options);
 
 }  // namespace holdfast::sim

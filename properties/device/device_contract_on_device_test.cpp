@@ -13,6 +13,7 @@
 #include "../device_contract.hpp"
 #include "device_fixture.hpp"
 #include "holdfast/real_device/gated_cuda.hpp"
+#include "holdfast/sim/executor.hpp"
 #include "holdfast/sim/scenarios.hpp"
 #include "holdfast/sim/trace.hpp"
 
@@ -165,6 +166,12 @@ TEST(MeasuredOnDevice, ARefusedLaunchIsNotSticky) {
 
 // ---- The simulator over the device.
 
+sim::RunOptions with_end_state() {
+  sim::RunOptions options;
+  options.keep_end_state = true;
+  return options;
+}
+
 struct OnDevice {
   GatedCuda* device = nullptr;
   sim::RunResult run;
@@ -179,7 +186,7 @@ OnDevice run_on_device(const sim::Trace& trace) {
     return gated;
   };
   sim::Executor executor(factory);
-  made.run = executor.run(trace, {.keep_end_state = true});
+  made.run = executor.run(trace, with_end_state());
   EXPECT_GT(made.device->gated_batches(), 0U);
   EXPECT_EQ(made.device->opened_to_go_on(), 0U) << "a stream was held up by another's gate";
   return made;
@@ -191,7 +198,7 @@ TEST_P(ScenariosOnDevice, GoAsOverTheFake) {
   const sim::Trace trace = sim::scenario_named(GetParam()).value();
   const OnDevice real = run_on_device(trace);
   sim::Executor fake(sim::make_production_system);
-  const sim::RunResult there = fake.run(trace, {.keep_end_state = true});
+  const sim::RunResult there = fake.run(trace, with_end_state());
   EXPECT_EQ(real.run.log_hash, there.log_hash);
   EXPECT_EQ(real.run.end_state, there.end_state);
   EXPECT_EQ(real.run.frame_hashes, there.frame_hashes);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "batch_check.hpp"
 #include "monitor_impl.hpp"
 
 namespace holdfast::sim {
@@ -18,8 +17,9 @@ std::uint64_t word(PlaceKind kind, std::uint32_t ordinal) {
 
 }  // namespace
 
-void Monitor::Impl::covered(CopyMark mark) {
+void Monitor::Impl::covered(CopyMark mark, Call by) {
   copies.cover(mark, [&](const FlightBatch& batch) {
+    if (context.on_moment) tell_closed({ThingKind::batch, batch.ordinal}, by);
     for (const FlightCopy& copy : batch.copies) {
       if (copy.plan == FlightCopy::kNoPlan) continue;
       PlanRecord& plan = plans.plan(copy.plan);
@@ -43,6 +43,11 @@ void Monitor::Impl::wait_failed(CopyMark mark, Call call) {
 
 void Monitor::Impl::all_landed() {
   copies.drop_all([&](const FlightBatch& batch) {
+    if (context.on_moment) {
+      context.tell({.kind = MomentKind::closed,
+                    .thing = {ThingKind::batch, batch.ordinal},
+                    .text = "the end of the device context"});
+    }
     for (const FlightCopy& copy : batch.copies) {
       if (copy.plan == FlightCopy::kNoPlan) continue;
       PlanRecord& plan = plans.plan(copy.plan);
@@ -137,7 +142,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
             fmt::format("registration {} ({}, {} bytes) is unregistered at {} ns while {} may be in flight: "
                         "no successful wait covers it",
                         ordinal, host_text(ptr), known->bytes, monitor.now(), describe(*batch)),
-            fmt::format("batch {}", to_string(batch->direction)));
+            fmt::format("batch {}", to_string(batch->direction)), {{ThingKind::batch, batch->ordinal}});
       }
       if (monitor.operation.registration_failed && known->operation == monitor.operation.ordinal) {
         monitor.context.marks.reach(Mark::registration_rolled_back);
@@ -227,6 +232,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
     const Nanos submitted_ns = monitor.now();
     Status answer = below().copy_batch(direction, batch, stream);
     submitted(direction, batch, on, submitted_ns, answer.has_value());
+    monitor.about(ThingKind::stream, on);
     monitor.log(Call::copy_batch, answer, [&] { return batch_text(direction, batch, on); });
     return answer;
   }
@@ -258,6 +264,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
       }
       flight.copies.push_back(copy);
     }
+    if (monitor.context.on_moment) monitor.tell_submitted(flight, sides);
   }
 
   [[nodiscard]] std::string batch_text(CopyDirection direction, std::span<const Copy> batch,
@@ -316,6 +323,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
   Status logged(Call call, EventRef event, std::uint32_t stream, Status answer) {
     const std::uint32_t ordinal = monitor.copies.event_of(event);
     monitor.count_call() = {ordinal, stream};
+    if (stream != 0) monitor.about(ThingKind::stream, stream);
     monitor.log(call, answer, [&] {
       return stream == 0 ? fmt::format("event {}", ordinal) : fmt::format("event {}, stream {}", ordinal, stream);
     });
@@ -331,7 +339,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
     if (!answer) {
       monitor.wait_failed(monitor.copies.captured(event), Call::event_query);
     } else if (*answer) {
-      monitor.covered(monitor.copies.captured(event));
+      monitor.covered(monitor.copies.captured(event), Call::event_query);
     }
     return answer;
   }
@@ -344,7 +352,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
 
   void waited(const Status& answer, CopyMark mark, Call call) {
     if (answer) {
-      monitor.covered(mark);
+      monitor.covered(mark, call);
     } else {
       monitor.wait_failed(mark, call);
     }
@@ -362,6 +370,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
     const std::uint32_t on = monitor.copies.stream_of(stream);
     waited(answer, monitor.copies.all_of(on), Call::stream_synchronize);
     monitor.count_call().push_back(on);
+    monitor.about(ThingKind::stream, on);
     monitor.log(Call::stream_synchronize, answer, [&] { return fmt::format("stream {}", on); });
     return answer;
   }

@@ -140,6 +140,13 @@ bool PlanLedger::went_stale_after(std::uint64_t name, bool handle, std::uint32_t
   });
 }
 
+std::vector<Thing> PlanLedger::ended(std::uint64_t name, bool handle) const {
+  const Ended* last = last_of(name, handle);
+  if (last == nullptr) return {};
+  if (handle) return {{ThingKind::handle, last->ordinal}};
+  return {{last->sort == PlanSort::put ? ThingKind::put_plan : ThingKind::read_plan, last->ordinal}};
+}
+
 std::string PlanLedger::how_it_ended(std::uint64_t name, bool handle) const {
   const Ended* last = last_of(name, handle);
   if (last == nullptr) return handle ? "no such handle was given" : "no such plan was given";
@@ -163,6 +170,10 @@ void PlanLedger::forget_live() {
 void PlanLedger::reset() {
   forget_live();
   plan_ordinal_ = handle_ordinal_ = 0;
+}
+
+Thing thing_of(const PlanRecord& plan) {
+  return {plan.sort == PlanSort::put ? ThingKind::put_plan : ThingKind::read_plan, plan.ordinal};
 }
 
 std::string describe(const PlanRecord& plan) {

@@ -71,8 +71,8 @@ Command list_command();
 
 // ---- What several commands take.
 inline constexpr std::string_view kOutHelp =
-    "write report.json, report.html, junit.xml and failures/SEED.trace.json to DIR; without it only these traces are "
-    "written, to holdfast-failures";
+    "write report.json, report.html, junit.xml, and failures/SEED.trace.json and .timeline.json to DIR; without it only "
+    "the latter are written, to holdfast-failures";
 OptionSpec disable_option();
 OptionSpec seed_option();
 OptionSpec profile_option();

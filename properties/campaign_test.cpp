@@ -55,7 +55,7 @@ class TroubledSystem final : public ForwardingSystem {
   void misbehave(std::uint32_t world) {
     switch (world) {
       case kBreaksPromise:
-        listener_.on_claim(Claim::kv, "bad:claim", 1, 256);  // of something that was never put
+        listener_.on_claim(Claim::kv, "bad:claim", {1}, 256);  // of something that was never put
         break;
       case kAborts:
         static_cast<void>(write(STDERR_FILENO, "the last words\n", 15));
@@ -367,6 +367,7 @@ TEST(Campaign, AResultComesBackFromItsProcessWhole) {
     EXPECT_EQ(back.evictions, here.evictions);
     EXPECT_EQ(back.bytes_to_host, here.bytes_to_host);
     EXPECT_EQ(back.bytes_to_device, here.bytes_to_device);
+    EXPECT_EQ(back.stats, here.stats);
     EXPECT_EQ(back.exempt_keys, here.exempt_keys);
     EXPECT_EQ(back.frame_hashes, here.frame_hashes);
     EXPECT_EQ(back.session_chunks_hit, here.session_chunks_hit);

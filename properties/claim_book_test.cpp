@@ -32,7 +32,7 @@ class ClaimBookTest : public MonitorTest {
     const std::string first = of + ":L0:k";
     const std::string second = of + ":L0:v";
     put_and_route({first, second});
-    book.on_claim(Claim::kv, of, 1, 2 * kValueBytes);
+    book.on_claim(Claim::kv, of, {1}, 2 * kValueBytes);
     monitor.end(true);
   }
   // What an eviction of the sink's blob breaks; the claim is made again.
@@ -43,7 +43,7 @@ class ClaimBookTest : public MonitorTest {
     monitor.end(true);
     const std::vector<std::string> broken = violated();
     monitor.begin(Operation::restore);
-    book.on_claim(Claim::kv, sink_locator, 1, 2 * kValueBytes);
+    book.on_claim(Claim::kv, sink_locator, {1}, 2 * kValueBytes);
     monitor.end(true);
     return broken;
   }

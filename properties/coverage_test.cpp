@@ -205,7 +205,7 @@ class Liar final : public ForwardingSystem {
   Liar(std::unique_ptr<SystemUnderTest> inner, ClaimListener& listener)
       : ForwardingSystem(std::move(inner)), listener_(listener) {}
   Status open_session(SessionId session, const SessionSpec& spec, Engine& engine) override {
-    if (spec.world == 1) listener_.on_claim(Claim::kv, "bad:claim", 1, 256);
+    if (spec.world == 1) listener_.on_claim(Claim::kv, "bad:claim", {1}, 256);
     return ForwardingSystem::open_session(session, spec, engine);
   }
 

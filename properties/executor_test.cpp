@@ -210,8 +210,8 @@ class PlainStore final : public SystemUnderTest {
     const auto found = host_.values.find(name);
     if (found == host_.values.end()) return;
     ready_[name] = true;
-    claims_.on_claim(Claim::latent, name + ":lat", 0, found->second.latent.size());
-    claims_.on_claim(Claim::kv, name + ":kv", found->second.n_layers, found->second.bytes);
+    claims_.on_claim(Claim::latent, name + ":lat", {}, found->second.latent.size());
+    claims_.on_claim(Claim::kv, name + ":kv", ChunkShape{found->second.n_layers}, found->second.bytes);
   }
 
   Ports& ports_;

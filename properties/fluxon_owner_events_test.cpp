@@ -83,6 +83,32 @@ TEST_F(OwnerEventsTest, OnlyRoutedKeysThatNobodyHoldsAreEvicted) {
   EXPECT_TRUE(owner.evictable_keys().empty());
 }
 
+TEST_F(OwnerEventsTest, OnlyRoutedKeysThatNobodyHoldsAreDamagedAndOneByteOfEachOnce) {
+  store_and_route({"held", "free"}, 7);
+  store({"unrouted"});
+  start({"reserved"});
+  look({"held"});
+  for (const std::string_view key : {"held", "unrouted", "reserved", "absent"}) {
+    EXPECT_FALSE(owner.damage(key, 3)) << key;
+  }
+  EXPECT_TRUE(owner.damage("free", 3));
+  EXPECT_FALSE(owner.damage("free", 3));
+  const KeyView view = owner.peek("free").value();
+  EXPECT_TRUE(view.damaged);
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < view.value_bytes; ++i) wrong += bytes_at(view.read_address)[i] == 7 ? 0 : 1;
+  EXPECT_EQ(wrong, 1U);
+  EXPECT_EQ(owner.damages(), 1U);
+}
+
+TEST_F(OwnerEventsTest, WhatIsStoredAnewIsNotDamaged) {
+  store_and_route({"a"}, 7);
+  ASSERT_TRUE(owner.damage("a", 0));
+  ASSERT_TRUE(owner.remove("a").has_value());
+  store_and_route({"a"}, 7);
+  EXPECT_FALSE(owner.peek("a")->damaged);
+}
+
 TEST_F(OwnerEventsTest, StoredKeysAreListedInTheOrderTheyWereStored) {
   store({"c"});
   owner.choose_next_commit({.keys = {{Fate::stored_later, -103, kSecond}}, .route_after_ns = {}});

@@ -117,12 +117,14 @@ TEST(Keys, AKvKeyNamesLocatorLayerAndPart) {
   EXPECT_EQ(kv_key("ab:kv", 0, KvPart::k), "ab:kv:L0:k");
   EXPECT_EQ(kv_key("ab:kv", 39, KvPart::v), "ab:kv:L39:v");
   EXPECT_EQ(kv_key("ab:kv", 4294967295, KvPart::k), "ab:kv:L4294967295:k");
+  EXPECT_EQ(kv_key("ab:kv", 0, KvPart::k_scales), "ab:kv:L0:ks");
+  EXPECT_EQ(kv_key("ab:kv", 4294967295, KvPart::v_scales), "ab:kv:L4294967295:vs");
 }
 
 TEST(KeyBatch, AChunksKeysAreInTheOrderOfItsAtomicGroup) {
   const NodeKey key = node_key({}, "1");
   KeyBatch batch;
-  batch.add_chunk(key, 3);
+  batch.add_chunk(key, {3});
   batch.add_latent(key);
   ASSERT_EQ(batch.size(), 7U);
   for (std::uint32_t layer = 0; layer < 3; ++layer) {
@@ -130,6 +132,16 @@ TEST(KeyBatch, AChunksKeysAreInTheOrderOfItsAtomicGroup) {
     EXPECT_EQ(batch[2 * layer + 1], kv_key(kv_locator(key), layer, KvPart::v));
   }
   EXPECT_EQ(batch[6], latent_locator(key));
+}
+
+TEST(KeyBatch, TheScalesOfALayerFollowItsKAndV) {
+  const NodeKey key = node_key({}, "1");
+  KeyBatch batch;
+  batch.add_chunk(key, {2, kScaledParts});
+  std::vector<std::string> names;
+  for (const std::string_view name : batch.keys()) names.emplace_back(name.substr(kv_locator(key).size()));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{":L0:k", ":L0:v", ":L0:ks", ":L0:vs", ":L1:k", ":L1:v", ":L1:ks", ":L1:vs"}));
 }
 
 RC_GTEST_PROP(KeyBatch, HoldsWhatWasAddedHoweverItGrewAndMoved, (const std::vector<std::string>& keys)) {

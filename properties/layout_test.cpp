@@ -55,6 +55,27 @@ TEST(Layout, MixedShapesAreTakenInTurnInKeyOrder) {
   EXPECT_EQ(layout.blob_bytes(), 10 * unit);
 }
 
+TEST(Layout, EachOfKAndVHasScalesOfTheirOwnShapeAndType) {
+  Layout layout = real_model(480, 832);
+  layout.n_layers = 2;
+  layout.kv_dtype = "int8";
+  layout.mixed_kv_shapes = {{40, 128}, {40, 64}, {8, 64}};
+  layout.scale_shape = {40};
+  layout.scale_dtype = "float32";
+  ASSERT_TRUE(layout.validate());
+  EXPECT_EQ(layout.chunk_shape(), (ChunkShape{2, kScaledParts}));
+  const std::uint64_t tokens = 4680;
+  const std::uint64_t scales = tokens * 40 * 4;
+  const std::vector<std::uint64_t> expected{tokens * 40 * 128, tokens * 40 * 64,  scales, scales,
+                                            tokens * 8 * 64,   tokens * 40 * 128, scales, scales};
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(layout.value_bytes(i), expected[i]) << i;
+    sum += expected[i];
+  }
+  EXPECT_EQ(layout.blob_bytes(), sum);
+}
+
 TEST(Layout, ALatentIsAsLargeAsItsShapeAndNoneIsNothing) {
   Layout layout = real_model(480, 832);
   EXPECT_EQ(layout.latent_bytes(), 16U * 3 * 60 * 104 * 2);
@@ -93,6 +114,9 @@ TEST(Layout, AnyChangeGivesAnotherConfig) {
       [](Layout& layout) { layout.kv_dtype = "float16"; },
       [](Layout& layout) { ++layout.latent_shape[0]; },
       [](Layout& layout) { layout.latent_dtype = "float16"; },
+      [](Layout& layout) { layout.scale_shape = {40}, layout.scale_dtype = "float16"; },
+      [](Layout& layout) { layout.scale_shape = {20}, layout.scale_dtype = "float16"; },
+      [](Layout& layout) { layout.scale_shape = {40}, layout.scale_dtype = "bfloat16"; },
       [](Layout& layout) { ++layout.chunk_size; },
       [](Layout& layout) { ++layout.frame_tokens; },
   };
@@ -124,6 +148,15 @@ TEST(Layout, WhatCannotBeStoredIsRefusedWithTheReason) {
       {[](Layout& layout) { layout.mixed_kv_shapes = {{1}, {}}; }, "mixed_kv_shape has 0 dimensions"},
       {[](Layout& layout) { layout.mixed_kv_shapes = {{1}, {-1}}; }, "mixed_kv_shape has a dimension of -1"},
       {[](Layout& layout) { layout.mixed_kv_shapes = {{1}, {1'000'000'000}}; }, "above the store's limit"},
+      {[](Layout& layout) { layout.scale_shape = {40}; }, "scale_shape and scale_dtype are given together"},
+      {[](Layout& layout) { layout.scale_dtype = "int8"; }, "scale_shape and scale_dtype are given together"},
+      {[](Layout& layout) { layout.scale_shape = {0}, layout.scale_dtype = "int8"; },
+       "scale_shape has a dimension of 0"},
+      {[](Layout& layout) { layout.scale_shape = {1}, layout.scale_dtype = "int9"; },
+       "scale_dtype \"int9\" is unknown"},
+      {[](Layout& layout) { layout.scale_shape = {1'000'000}, layout.scale_dtype = "int8"; }, "a scale value of"},
+      {[](Layout& layout) { layout.n_layers = 1025, layout.scale_shape = {1}, layout.scale_dtype = "int8"; },
+       "1025 layers with scales have 4100 values"},
       {[](Layout& layout) { layout.latent_shape.clear(); }, "given together or not at all"},
       {[](Layout& layout) { layout.latent_dtype.clear(); }, "given together or not at all"},
       {[](Layout& layout) { layout.latent_shape[2] = 0; }, "latent_shape has a dimension of 0"},
@@ -155,6 +188,10 @@ TEST(Layout, AsManyLayersAndDimensionsAsAreAllowedAreTaken) {
   Layout layout = real_model(480, 832);
   layout.n_layers = kMaxLayers;
   layout.kv_shape.assign(8, 1);
+  EXPECT_TRUE(layout.validate());
+  layout.n_layers = kMaxLayers / 2;
+  layout.scale_shape = {1};
+  layout.scale_dtype = "int8";
   EXPECT_TRUE(layout.validate());
 }
 

@@ -103,8 +103,12 @@ TEST_F(LeasesTest, APlanWhoseCopiesHaveNotArrivedIsNotCommitted) {
 
 class Holder : public PathReferences {
  public:
-  void release_references(std::span<Node* const> nodes) override { released.push_back(nodes.size()); }
+  void release_references(std::span<Node* const> nodes, const Stats& spent) override {
+    released.push_back(nodes.size());
+    told += spent;
+  }
   std::vector<std::size_t> released;
+  Stats told;
 };
 
 TEST(PathLeaseTest, GivenAnotherPathItLetsGoOfItsOwn) {
@@ -116,6 +120,22 @@ TEST(PathLeaseTest, GivenAnotherPathItLetsGoOfItsOwn) {
     EXPECT_EQ(held.window().size(), 2U);
   }
   EXPECT_EQ(holder.released, (std::vector<std::size_t>{1, 2}));
+}
+
+TEST(PathLeaseTest, WhatWasSpentOnItIsToldOnceWhereverItGoes) {
+  Holder holder;
+  Stats spent;
+  spent.hit_chunks = 3;
+  {
+    PathLease first(holder, {}, {});
+    first.add(spent);
+    PathLease second(std::move(first));
+    second.add(spent);
+    PathLease third(holder, {}, {});
+    third = std::move(second);
+    EXPECT_EQ(holder.told, Stats{});
+  }
+  EXPECT_EQ(holder.told.hit_chunks, 6U);
 }
 
 }  // namespace

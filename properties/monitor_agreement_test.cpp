@@ -1,5 +1,6 @@
 // The monitor on agreement: what a get did not find is withdrawn, exactly that, and an owner that has gone is believed
 // nothing.
+#include "holdfast/sim/lies.hpp"
 #include "monitor_fixture.hpp"
 
 namespace holdfast::sim {
@@ -23,6 +24,12 @@ class MonitorAgreementTest : public MonitorTest {
   void read_all() {
     GetStart start = look({k, v, latent});
     static_cast<void>(fluxon().cancel_get_transfer(start.handle));
+  }
+  void read_with_a_plan(const Names& names) {
+    const GetStart start = look(names);
+    const Result<PlanPtr> plan = fluxon().get_transfer(start.handle, names.size());
+    ASSERT_TRUE(plan.has_value());
+    ASSERT_TRUE(fluxon().release_views(*plan).has_value());
   }
   void withdraw(Claim claim) { monitor.on_withdrawal(claim, claim == Claim::kv ? locator : latent); }
 };
@@ -101,6 +108,83 @@ TEST_F(MonitorAgreementTest, AReadOfWhatIsNotClaimedIsSeen) {
   EXPECT_THAT(message(), HasSubstr("which is not claimed"));
 }
 
+TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedIsWithdrawn) {
+  ASSERT_TRUE(owner.damage(v, 0));
+  monitor.begin(Operation::resume);
+  read_with_a_plan(keys());
+  withdraw(Claim::kv);
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+  EXPECT_EQ(reached(Mark::corrupt_found), 1U);
+  EXPECT_TRUE(monitor.read_damaged());
+}
+
+TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedIsWithdrawnThoughItsOwnerHasGoneSince) {
+  ASSERT_TRUE(owner.damage(v, 0));
+  monitor.begin(Operation::resume);
+  read_with_a_plan(keys());
+  owner.restart();
+  withdraw(Claim::kv);
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+}
+
+TEST_F(MonitorAgreementTest, WhatIsReadAndDamagedAndStillClaimedIsSeen) {
+  ASSERT_TRUE(owner.damage(latent, 0));
+  monitor.begin(Operation::resume);
+  read_with_a_plan({latent});
+  read_with_a_plan(keys());
+  monitor.end(true);
+  EXPECT_THAT(violated(), ElementsAre("index-agrees"));
+  EXPECT_THAT(message(), HasSubstr("latent of world 1 [0] is still claimed"));
+  EXPECT_THAT(message(), HasSubstr("is not what was put"));
+}
+
+TEST_F(MonitorAgreementTest, ThroughAPlanThatCannotBeNothingIsRead) {
+  constexpr std::uint64_t kWaysToBeForeign = 3;
+  ASSERT_TRUE(owner.damage(v, 0));
+  for (std::int32_t lie = static_cast<std::int32_t>(Lie::bad_magic);
+       lie <= static_cast<std::int32_t>(Lie::address_past_the_end); ++lie) {
+    for (std::uint64_t arg = 0; arg < kWaysToBeForeign; ++arg) {
+      inject({{1, Call::get_transfer, 0, FaultKind::lie, lie, arg, false}});
+      monitor.begin(Operation::resume);
+      static_cast<void>(fluxon().release_views(read(keys())));
+      monitor.end(true);
+      EXPECT_FALSE(monitor.read_damaged()) << "lie " << lie << ", " << arg;
+      EXPECT_THAT(violated(), IsEmpty()) << "lie " << lie << ", " << arg;
+    }
+  }
+}
+
+TEST_F(MonitorAgreementTest, WhatIsIntactIsNotWithdrawnWithWhatIsDamaged) {
+  ASSERT_TRUE(owner.damage(latent, 0));
+  monitor.begin(Operation::resume);
+  read_with_a_plan({latent});
+  withdraw(Claim::latent);
+  withdraw(Claim::kv);
+  monitor.end(true);
+  EXPECT_THAT(violated(), testing::Contains("index-agrees"));
+  EXPECT_THAT(context.verdicts.violations().front().message, HasSubstr("the store has all of it"));
+}
+
+TEST_F(MonitorAgreementTest, WhatIsDamagedIsNotWithdrawnByWhoCannotHaveReadIt) {
+  ASSERT_TRUE(owner.damage(v, 0));
+  monitor.begin(Operation::pump);
+  withdraw(Claim::kv);
+  monitor.end(true);
+  EXPECT_THAT(violated(), testing::Contains("index-agrees"));
+  EXPECT_FALSE(monitor.read_damaged());
+}
+
+TEST_F(MonitorAgreementTest, AGetThatIsCancelledHasReadNothing) {
+  ASSERT_TRUE(owner.damage(v, 0));
+  monitor.begin(Operation::resume);
+  probe(keys());
+  monitor.end(true);
+  EXPECT_THAT(violated(), IsEmpty());
+  EXPECT_FALSE(monitor.read_damaged());
+}
+
 TEST_F(MonitorAgreementTest, AClaimOfAnOwnerThatHasGoneIsNotReliedOn) {
   restart_owner_and_learn();
   monitor.begin_ingest(source());
@@ -108,6 +192,16 @@ TEST_F(MonitorAgreementTest, AClaimOfAnOwnerThatHasGoneIsNotReliedOn) {
   monitor.relied_on(7, Claim::kv);
   EXPECT_THAT(violated(), ElementsAre("index-agrees"));
   EXPECT_THAT(message(), HasSubstr("an owner that has gone"));
+}
+
+TEST_F(MonitorAgreementTest, AnOwnerWhoseRegistrationIsStuckCannotBeAsked) {
+  restart_owner_and_learn();
+  inject({{.call = Call::host_unregister, .kind = FaultKind::before, .code = code_of(CudaErrc::invalid_value)}});
+  ASSERT_FALSE(cuda().host_unregister(owner.segment().write_ptr));
+  monitor.begin_ingest(source());
+  monitor.end(true);
+  monitor.relied_on(7, Claim::kv);
+  EXPECT_THAT(violated(), IsEmpty());
 }
 
 TEST_F(MonitorAgreementTest, AClaimOfAnEarlierClientIsReliedOnOnceItWasFound) {

@@ -43,12 +43,28 @@ TEST_F(MonitorClaimsTest, EveryLayerOfAClaimNeedsItsCodes) {
     stored.erase(stored.begin() + static_cast<std::ptrdiff_t>(missing));
     monitor.begin(Operation::ingest);
     put_and_route(stored);
-    monitor.on_claim(Claim::kv, locator, 2, 4 * kValueBytes);
+    monitor.on_claim(Claim::kv, locator, {2}, 4 * kValueBytes);
     monitor.end(true);
     EXPECT_THAT(violated(), ElementsAre("ready-after-commit"));
     EXPECT_THAT(message(), HasSubstr(std::string(of_two_layers[missing]) + " has no code 0"));
     monitor.on_withdrawal(Claim::kv, locator);
     for (const std::string_view key : stored) ASSERT_TRUE(fluxon().remove(key));
+    context.verdicts.reset();
+  }
+}
+
+TEST_F(MonitorClaimsTest, TheScalesOfAClaimNeedTheirCodesToo) {
+  const std::string ks = locator + ":L0:ks";
+  const std::string vs = locator + ":L0:vs";
+  for (const std::string& missing : {ks, vs}) {
+    monitor.begin(Operation::ingest);
+    put_and_route({k, v, missing == ks ? vs : ks});
+    monitor.on_claim(Claim::kv, locator, {1, kScaledParts}, 4 * kValueBytes);
+    monitor.end(true);
+    EXPECT_THAT(violated(), ElementsAre("ready-after-commit"));
+    EXPECT_THAT(message(), HasSubstr(missing + " has no code 0"));
+    monitor.on_withdrawal(Claim::kv, locator);
+    for (const std::string& key : {k, v, missing == ks ? vs : ks}) ASSERT_TRUE(fluxon().remove(key));
     context.verdicts.reset();
   }
 }

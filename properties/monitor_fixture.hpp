@@ -30,7 +30,7 @@ class MonitorTest : public LayerChain {
     chunk.latent_bytes = kValueBytes;
     return chunk;
   }
-  void claim_kv() { monitor.on_claim(Claim::kv, locator, 1, 2 * kValueBytes); }
+  void claim_kv() { monitor.on_claim(Claim::kv, locator, {1}, 2 * kValueBytes); }
   // A blob put and claimed as it should be.
   void ingest() {
     monitor.begin_ingest(source());
@@ -41,7 +41,7 @@ class MonitorTest : public LayerChain {
   void ingest_latent() {
     monitor.begin_ingest(source());
     put_and_route({latent});
-    monitor.on_claim(Claim::latent, latent, 0, kValueBytes);
+    monitor.on_claim(Claim::latent, latent, {}, kValueBytes);
     monitor.end(true);
   }
   void submit(const std::vector<Copy>& copies, CopyDirection direction) {

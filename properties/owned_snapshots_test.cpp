@@ -26,7 +26,7 @@ class SnapshotStoreTest : public CoreTest {
   }
   Result<PutReceipt> put_these(const std::vector<std::string>& names, const std::vector<DeviceTensor>& values) {
     const std::vector<std::string_view> keys(names.begin(), names.end());
-    return snapshots.put(keys, values, stream, absorbed);
+    return snapshots.put(keys, values, stream, absorbed, &spent);
   }
   // `copy` from the value "a" to `target`.
   ReadOutcome read_a(const DeviceTensor& target, std::uint64_t value_bytes, const ReadCopy& copy) {
@@ -54,6 +54,7 @@ class SnapshotStoreTest : public CoreTest {
   const HostRange staging{arena.map_private(4096), kStagingBytes};
   OwnedSnapshots<TestRuntime, FlakyTensors> snapshots{runtime, tensors, staging};
   Absorbed absorbed;
+  Stats spent;  // by the put
   std::vector<Error> errors;
 };
 
@@ -103,6 +104,8 @@ TEST_F(SnapshotStoreTest, APutThatFailedThoughItStoredIsRemoved) {
   ASSERT_FALSE(put({"a", "b"}).has_value());
   EXPECT_EQ(tensors.size(), 0U);
   EXPECT_EQ(snapshots.unsettled_keys(), 0U);
+  EXPECT_EQ(spent.at(Stage::put_commit), (StageStats{1, 1, 0}));
+  EXPECT_EQ(spent.at(Stage::put_undo), (StageStats{1, 0, 0}));
 }
 
 TEST_F(SnapshotStoreTest, ADamagedValueIsAsGoodAsNoneAndAFailedProbeSaysNothing) {
@@ -137,7 +140,7 @@ TEST_F(SnapshotStoreTest, APumpRemovesNoMoreLeftoversThanItMay) {
   ASSERT_FALSE(put({"a", "b", "c"}).has_value());
   ASSERT_EQ(snapshots.unsettled_keys(), 2U);
   EXPECT_EQ(snapshots.pump(1, errors), 1U);
-  EXPECT_EQ(snapshots.unsettled_keys(), 1U);
+  EXPECT_EQ(snapshots.unsettled_length(), (ListLength{1, 2}));
 }
 
 TEST_F(SnapshotStoreTest, AWarmUpTouchesAndRegistersTheStagingMemorySoThatNoPutDoes) {
@@ -189,7 +192,7 @@ TEST_F(SnapshotStoreTest, APumpTellsOfAWaitThatFailsAgain) {
   EXPECT_EQ(snapshots.quarantined(), 1U);
   snapshots.pump(16, errors);
   EXPECT_EQ(errors.size(), 1U);
-  EXPECT_EQ(snapshots.quarantined(), 0U);
+  EXPECT_EQ(snapshots.quarantine_length(), (ListLength{0, 1}));
 }
 
 TEST_F(SnapshotStoreTest, WhatIsAskedOfTheBooksDoesNotWaitForACopy) {

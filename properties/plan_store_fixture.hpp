@@ -13,6 +13,8 @@ inline Error transport(std::string_view call) { return fluxon_error(FluxonErrc::
 
 class PlanTierStoreTest : public CoreTest {
  protected:
+  explicit PlanTierStoreTest(const PlanOptions& options = plan_options()) : store(runtime, options) {}
+
   Result<PutReceipt> put(const std::vector<std::string>& names, const std::vector<DeviceTensor>& tensors) {
     const std::vector<std::string_view> keys(names.begin(), names.end());
     return store.put(keys, tensors, stream, absorbed);
@@ -41,7 +43,7 @@ class PlanTierStoreTest : public CoreTest {
   }
 
   Absorbed absorbed;
-  PlanTierStore<TestRuntime> store{runtime, plan_options()};
+  PlanTierStore<TestRuntime> store;
 };
 
 }  // namespace holdfast

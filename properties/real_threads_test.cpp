@@ -312,7 +312,7 @@ class RealThreadsTest : public testing::Test {
       const Node* node = store.manager.find(key);
       if (node == nullptr) continue;
       KeyBatch keys;
-      if (node->blob().present) keys.add_chunk(key, node->blob().n_layers);
+      if (node->blob().present) keys.add_chunk(key, node->blob().shape);
       if (node->skeleton().ready) keys.add_latent(key);
       lost += store.lost_of(keys.keys()) * kSlotAlignment;
     }

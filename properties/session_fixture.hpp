@@ -30,6 +30,8 @@ extern template class SessionBinding<MemoryManager>;
 
 class SessionTest : public CoreTest {
  protected:
+  explicit SessionTest(const PlanOptions& options = plan_options()) : store(runtime, options) {}
+
   struct Session {
     std::unique_ptr<TestEngine> engine;
     std::unique_ptr<TestBinding> binding;
@@ -82,7 +84,7 @@ class SessionTest : public CoreTest {
   }
 
   Absorbed absorbed;
-  TestStore store{runtime, plan_options()};
+  TestStore store;
   TestManager manager{runtime, store, {}};
 };
 

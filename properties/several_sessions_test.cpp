@@ -381,7 +381,7 @@ TEST_F(SeveralSessionsTest, ASnapshotDuringAPutHoldsOnlyWhatIsStored) {
                     const Snapshot snapshot = *read_snapshot(files, "dir/forest");
                     for (const SnapshotNode& node : snapshot.worlds.at(0).nodes) {
                       KeyBatch keys;
-                      if (node.blob_ready) keys.add_chunk(node.key, node.blob.n_layers);
+                      if (node.blob_ready) keys.add_chunk(node.key, node.blob.shape);
                       if (node.skeleton_ready) keys.add_latent(node.key);
                       EXPECT_TRUE(house.has_all(keys.keys()));
                     }

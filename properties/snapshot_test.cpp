@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using testing::InSequence;
 using testing::Return;
 
-constexpr BlobRecord kSavedBlob{.nbytes = 800, .slot_bytes = 32768, .n_layers = 4, .committed_at_ns = 5};
+constexpr BlobRecord kSavedBlob{.nbytes = 800, .slot_bytes = 32768, .shape = {4}, .committed_at_ns = 5};
 constexpr SkeletonRecord kSavedSkeleton{.nbytes = 30, .committed_at_ns = 6};
 
 NodeKey root_numbered(std::uint8_t number) {
@@ -86,7 +86,7 @@ TEST(Snapshot, WhatWasReadyIsReadyAgainAndNotConfirmed) {
   EXPECT_EQ(a->blob(), (BlobState{.nbytes = 800,
                                   .slot_bytes = 32768,
                                   .committed_at_ns = 77,
-                                  .n_layers = 4,
+                                  .shape = {4},
                                   .present = true,
                                   .ready = true,
                                   .confirmed = false}));
@@ -161,7 +161,7 @@ TEST(Snapshot, ARestoreLeavesWhatTheForestAlreadyHas) {
   Forest forest({});
   Namespace& world = forest.open_namespace({.root = root_numbered(2), .sink_chunks = 1});
   Node* a = forest.get_or_create(*world.root(), "1");
-  forest.set_blob_ready(*a, {.nbytes = 1, .slot_bytes = 4096, .n_layers = 1});
+  forest.set_blob_ready(*a, {.nbytes = 1, .slot_bytes = 4096, .shape = {1}});
   restore_snapshot(decode_snapshot(filled_snapshot()).value(), 0, forest);
   EXPECT_EQ(a->blob().nbytes, 1U);
   EXPECT_TRUE(a->blob().confirmed);
@@ -202,8 +202,8 @@ TEST(SnapshotRefusal, WhatIsNotASnapshotIsRefused) {
   expect_snapshot_refused("7\n", "line 1: a plain value where an object is expected");
   expect_snapshot_refused("{\"schema\":\"other\"}\n", "member schema: this is not a snapshot of this program");
   expect_snapshot_refused("{\"schema\":7}\n", "member schema is not a string");
-  expect_snapshot_refused("{\"schema\":\"holdfast-snapshot\",\"version\":2}\n",
-                          "member version: 2, but this program reads 1");
+  expect_snapshot_refused("{\"schema\":\"holdfast-snapshot\",\"version\":3}\n",
+                          "member version: 3, but this program reads 1 and 2");
   expect_snapshot_refused("{\"schema\":\"holdfast-snapshot\",\"version\":0}\n",
                           "member version: 0, but this program reads 1");
   expect_snapshot_refused("{\"schema\":\"holdfast-snapshot\",\"version\":-1}\n", "member version: a negative number");

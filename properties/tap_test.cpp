@@ -129,6 +129,16 @@ TEST_F(TapTest, StoredDigestIsThatOfTheReadableBytes) {
   EXPECT_FALSE(tap.stored_digest("b"));
 }
 
+TEST_F(TapTest, WhatIsDamagedIsTold) {
+  put_and_route({"a", "b"});
+  EXPECT_FALSE(tap.is_damaged("a"));
+  ASSERT_TRUE(owner.damage("a", 0));
+  EXPECT_TRUE(tap.is_damaged("a"));
+  EXPECT_FALSE(tap.is_damaged("b"));
+  EXPECT_FALSE(tap.is_damaged("c"));
+  EXPECT_NE(tap.stored_digest("a"), tensor_digest(0));
+}
+
 TEST_F(TapTest, AtRestTheBaselineHolds) {
   put_and_route({"a", "b"});
   tap.check_baseline();

@@ -35,7 +35,7 @@ NodeKey root_key(std::uint8_t number) {
   return key;
 }
 
-constexpr BlobRecord kBlob{.nbytes = 800, .slot_bytes = 4096, .n_layers = 4, .committed_at_ns = 5};
+constexpr BlobRecord kBlob{.nbytes = 800, .slot_bytes = 4096, .shape = {4}, .committed_at_ns = 5};
 constexpr SkeletonRecord kSkeleton{.nbytes = 30, .committed_at_ns = 6};
 
 // The order in which blobs would be evicted, all else left as it is.
@@ -128,7 +128,7 @@ TEST_F(Trie, WorldsAreApart) {
 TEST_F(Trie, ARepeatedIngestOfAReadyNodeChangesNothing) {
   Node* node = ready_chain({"1"})[0];
   const ForestCounts before = forest_.counts();
-  EXPECT_FALSE(forest_.set_blob_ready(*node, {.nbytes = 1, .slot_bytes = 1, .n_layers = 1}));
+  EXPECT_FALSE(forest_.set_blob_ready(*node, {.nbytes = 1, .slot_bytes = 1, .shape = {1}}));
   EXPECT_EQ(node->blob().nbytes, kBlob.nbytes);
   EXPECT_TRUE(forest_.set_skeleton_ready(*node, kSkeleton));
   EXPECT_FALSE(forest_.set_skeleton_ready(*node, {.nbytes = 1}));

@@ -45,7 +45,7 @@ class EvictionTrouble final : public ForwardingSystem {
       case Trouble::none:
         break;
       case Trouble::breaks_promise:
-        listener_.on_claim(claim, "bad:claim", 1, 256);  // of something that was never put
+        listener_.on_claim(claim, "bad:claim", {1}, 256);  // of something that was never put
         listener_.on_withdrawal(claim, "bad:claim");
         break;
       case Trouble::aborts:

@@ -117,6 +117,13 @@ TEST_F(UnsettledTableTest, OnlyWhatIsWholeHereOfTheRightLengthAndPastItsBoundIsA
   EXPECT_FALSE(table.adoptable(both, lengths, kBound)) << "its length was never on record";
 }
 
+TEST_F(UnsettledTableTest, ItTellsTheChecksumsThatItWasGiven) {
+  table.add("a", {.value_bytes = 10, .checksum = 7}, 0);
+  table.add("b", {.value_bytes = 10}, 0);
+  const std::vector<std::string_view> keys{"a", "b", "c"};
+  EXPECT_THAT(table.checksums_of(keys), testing::ElementsAre(GroupChecksum(7), std::nullopt, std::nullopt));
+}
+
 TEST_F(UnsettledTableTest, HeldBytesAreSlotsOfWhatIsHere) {
   table.add("a", unknown, kCommit);
   table.add("b", {5000, kCommit, false}, kCommit);

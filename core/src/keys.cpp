@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kHexBytes = 64;
 constexpr std::string_view kKvSuffix = ":kv";
 constexpr std::string_view kLatentSuffix = ":lat";
-constexpr std::size_t kLayerSuffixBytesMax = 14;  // ":L4294967295:k"
+constexpr std::size_t kLayerSuffixBytesMax = 15;  // ":L4294967295:ks"
 
 std::string locator(const NodeKey& key, std::string_view suffix) {
   std::string out;
@@ -27,7 +27,7 @@ std::size_t write_layer_suffix(char* out, std::uint32_t layer, KvPart part) {
   out[1] = 'L';
   char* end = std::to_chars(out + 2, out + kLayerSuffixBytesMax, layer).ptr;
   *end++ = ':';
-  *end++ = part == KvPart::k ? 'k' : 'v';
+  end = std::copy_n(name_of(part).data(), name_of(part).size(), end);
   return static_cast<std::size_t>(end - out);
 }
 
@@ -96,15 +96,12 @@ void KeyBatch::add_kv(std::string_view locator, std::uint32_t layer, KvPart part
   close_key(begin);
 }
 
-void KeyBatch::add_chunk(const NodeKey& key, std::uint32_t n_layers) {
+void KeyBatch::add_chunk(const NodeKey& key, const ChunkShape& shape) {
   const std::string locator = kv_locator(key);
-  const std::size_t keys = std::size_t{2} * n_layers;
+  const std::size_t keys = shape.values();
   views_.reserve(views_.size() + keys);
   make_room(keys * (locator.size() + kLayerSuffixBytesMax));
-  for (std::uint32_t layer = 0; layer < n_layers; ++layer) {
-    add_kv(locator, layer, KvPart::k);
-    add_kv(locator, layer, KvPart::v);
-  }
+  for (std::size_t i = 0; i < keys; ++i) add_kv(locator, shape.layer_of(i), shape.part_of(i));
 }
 
 void KeyBatch::add_latent(const NodeKey& key) { add(latent_locator(key)); }

@@ -45,9 +45,9 @@ std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? kTooLarge : sum;
 }
 
-std::uint64_t chunk_bytes(const Layout& layout, std::span<const std::int64_t> token_shape) {
+std::uint64_t chunk_bytes(const Layout& layout, std::span<const std::int64_t> token_shape, std::string_view dtype) {
   const std::uint64_t tokens = std::uint64_t{layout.chunk_size} * layout.frame_tokens;
-  return times(tokens, times(elements(token_shape), dtype_bytes(layout.kv_dtype)));
+  return times(tokens, times(elements(token_shape), dtype_bytes(dtype)));
 }
 
 Error refused(std::string detail) { return make_error(Errc::invalid_argument, "layout", std::move(detail)); }
@@ -90,7 +90,18 @@ Status Layout::validate() const {
   if (Status kv = validate_value("KV", kv_value_bytes()); !kv) return kv;
   for (std::size_t i = 0; i < mixed_kv_shapes.size(); ++i) {
     if (Status kv = validate_tensor("mixed_kv", mixed_kv_shapes[i], kv_dtype); !kv) return kv;
-    if (Status kv = validate_value("KV", value_bytes(i)); !kv) return kv;
+    if (Status kv = validate_value("KV", chunk_bytes(*this, mixed_kv_shapes[i], kv_dtype)); !kv) return kv;
+  }
+  if (scale_shape.empty() != scale_dtype.empty()) {
+    return refused("scale_shape and scale_dtype are given together or not at all");
+  }
+  if (has_scales()) {
+    if (Status scales = validate_tensor("scale", scale_shape, scale_dtype); !scales) return scales;
+    if (Status scales = validate_value("scale", chunk_bytes(*this, scale_shape, scale_dtype)); !scales) return scales;
+    if (chunk_shape().values() > kMaxChunkValues) {
+      return refused(fmt::format("{} layers with scales have {} values, at most {} are expected", n_layers,
+                                 chunk_shape().values(), kMaxChunkValues));
+    }
   }
   if (latent_shape.empty() != latent_dtype.empty()) {
     return refused("latent_shape and latent_dtype are given together or not at all");
@@ -100,18 +111,22 @@ Status Layout::validate() const {
   return validate_value("latent", latent_bytes());
 }
 
-std::uint64_t Layout::kv_value_bytes() const { return chunk_bytes(*this, kv_shape); }
+std::uint64_t Layout::kv_value_bytes() const { return chunk_bytes(*this, kv_shape, kv_dtype); }
 
 std::uint64_t Layout::value_bytes(std::size_t index) const {
-  return mixed_kv_shapes.empty() ? kv_value_bytes()
-                                 : chunk_bytes(*this, mixed_kv_shapes[index % mixed_kv_shapes.size()]);
+  const ChunkShape shape = chunk_shape();
+  const auto part = static_cast<std::uint32_t>(shape.part_of(index));
+  if (part >= kPlainParts) return chunk_bytes(*this, scale_shape, scale_dtype);
+  if (mixed_kv_shapes.empty()) return kv_value_bytes();
+  const std::size_t in_turn = std::size_t{kPlainParts} * shape.layer_of(index) + part;
+  return chunk_bytes(*this, mixed_kv_shapes[in_turn % mixed_kv_shapes.size()], kv_dtype);
 }
 
 std::uint64_t Layout::blob_bytes() const {
-  const std::uint64_t values = std::uint64_t{2} * n_layers;
-  if (mixed_kv_shapes.empty()) return times(values, kv_value_bytes());
+  const std::size_t values = chunk_shape().values();
+  if (mixed_kv_shapes.empty() && !has_scales()) return times(values, kv_value_bytes());
   std::uint64_t sum = 0;
-  for (std::uint64_t i = 0; i < values; ++i) sum = plus(sum, value_bytes(i));
+  for (std::size_t i = 0; i < values; ++i) sum = plus(sum, value_bytes(i));
   return sum;
 }
 
@@ -130,7 +145,12 @@ nlohmann::json Layout::to_config() const {
       {"chunk_size", chunk_size},
       {"frame_tokens", frame_tokens},
   };
+  // Only where there are some: the others keep the fingerprint that they have.
   if (!mixed_kv_shapes.empty()) config["mixed_kv_shapes"] = mixed_kv_shapes;
+  if (has_scales()) {
+    config["scale_shape"] = scale_shape;
+    config["scale_dtype"] = scale_dtype;
+  }
   return config;
 }
 

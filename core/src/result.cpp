@@ -226,6 +226,8 @@ std::string_view to_string(Errc code) {
       return "wrong_checksum";
     case Errc::foreign_file:
       return "foreign_file";
+    case Errc::corrupt:
+      return "corrupt";
   }
   return {};
 }

@@ -213,6 +213,7 @@ class Lines {
 struct Header {
   std::uint64_t worlds = 0;
   std::uint64_t nodes = 0;
+  bool second_version = false;
 };
 
 Result<Header> decode_header(Lines& lines, const SnapshotLimits& limits) {
@@ -222,12 +223,15 @@ Result<Header> decode_header(Lines& lines, const SnapshotLimits& limits) {
   if (const std::string schema = reader.text("schema"); !reader.failed() && schema != kSnapshotSchema) {
     reader.fail("member schema: this is not a snapshot of this program");
   }
-  if (const std::uint64_t version = reader.number("version"); !reader.failed() && version != kSnapshotVersion) {
-    reader.fail(fmt::format("member version: {}, but this program reads {}", version, kSnapshotVersion));
+  Header header;
+  const std::uint64_t version = reader.number("version");
+  header.second_version = version == kSnapshotSecondVersion;
+  if (!reader.failed() && version != kSnapshotVersion && !header.second_version) {
+    reader.fail(fmt::format("member version: {}, but this program reads {} and {}", version, kSnapshotVersion,
+                            kSnapshotSecondVersion));
   }
   const std::uint64_t bytes = reader.number("bytes");
   const std::string checksum = reader.text("xxh3");
-  Header header;
   header.worlds = reader.number("worlds", limits.nodes_max);
   header.nodes = reader.number("nodes", limits.nodes_max);
   if (!reader.failed() && bytes != lines.rest().size()) {
@@ -259,6 +263,12 @@ class Decoder {
     }
     if (nodes_left_ > 0) {
       return bad_snapshot(fmt::format("line 1: member nodes: {} more than the worlds have", nodes_left_));
+    }
+    if (of_second_version_ && !header->second_version) {
+      return bad_snapshot("line 1: member version: a file with checksums or scales has 2");
+    }
+    if (!of_second_version_ && header->second_version) {
+      return bad_snapshot("line 1: member version: a file without checksums and scales has 1");
     }
     if (!lines.rest().empty()) {
       return bad_snapshot(fmt::format("line {}: {} bytes too many", lines.number() + 1, lines.rest().size()));
@@ -358,20 +368,40 @@ class Decoder {
       node.blob.nbytes = reader.number("kv.bytes", kSumBytesMax - sum_bytes_);
       node.blob.slot_bytes = reader.number("kv.slot_bytes", kSumBytesMax - sum_slot_bytes_);
       sum_slot_bytes_ += node.blob.slot_bytes;
-      node.blob.n_layers = static_cast<std::uint32_t>(reader.number("kv.layers", kMaxLayers));
+      node.blob.shape.n_layers = static_cast<std::uint32_t>(reader.number("kv.layers", kMaxLayers));
+      node.blob.shape.parts = parts(reader);
       sum_bytes_ += node.blob.nbytes;
+      node.blob.checksum = checksum(reader, "kv.xxh3");
     }
     if (reader.has_object("latent")) {
       node.skeleton_ready = true;
       node.skeleton.nbytes = reader.number("latent.bytes", kSumBytesMax - sum_bytes_);
       sum_bytes_ += node.skeleton.nbytes;
+      node.skeleton.checksum = checksum(reader, "latent.xxh3");
     }
+  }
+
+  std::uint32_t parts(LineReader& reader) {
+    if (!reader.has("kv.parts")) return kPlainParts;
+    of_second_version_ = true;
+    const std::uint64_t told = reader.number("kv.parts");
+    if (!reader.failed() && told != kScaledParts) {
+      reader.fail(fmt::format("member kv.parts: {} is not {}", told, kScaledParts));
+    }
+    return kScaledParts;
+  }
+
+  GroupChecksum checksum(LineReader& reader, std::string_view name) {
+    if (!reader.has(name)) return std::nullopt;
+    of_second_version_ = true;
+    return reader.number(name);
   }
 
   const SnapshotLimits& limits_;
   std::uint64_t nodes_left_ = 0;
   std::uint64_t sum_bytes_ = 0;
   std::uint64_t sum_slot_bytes_ = 0;
+  bool of_second_version_ = false;  // something in it
   std::unordered_set<NodeKey, NodeKeyHash> keys_;
   std::unordered_set<std::uint64_t> used_;
 };
@@ -417,13 +447,23 @@ SnapshotNode copy_of(const TopologyItem& item, const std::vector<TopologyItem>& 
   copy.last_access = node.last_access();
   if (const BlobState& blob = node.blob(); blob.ready) {
     copy.blob_ready = true;
-    copy.blob = {.nbytes = blob.nbytes, .slot_bytes = blob.slot_bytes, .n_layers = blob.n_layers};
+    copy.blob = {.nbytes = blob.nbytes,
+                 .slot_bytes = blob.slot_bytes,
+                 .shape = blob.shape,
+                 .committed_at_ns = 0,
+                 .checksum = blob.checksum()};
   }
   if (const SkeletonState& skeleton = node.skeleton(); skeleton.ready) {
     copy.skeleton_ready = true;
-    copy.skeleton = {.nbytes = skeleton.nbytes};
+    copy.skeleton = {.nbytes = skeleton.nbytes, .committed_at_ns = 0, .checksum = skeleton.checksum()};
   }
   return copy;
+}
+
+// The last member of its object.
+void append_checksum(std::string& out, const GroupChecksum& checksum) {
+  if (checksum) fmt::format_to(std::back_inserter(out), ",\"xxh3\":{}", *checksum);
+  out += '}';
 }
 
 void append_node(std::string& out, const SnapshotNode& node) {
@@ -434,12 +474,22 @@ void append_node(std::string& out, const SnapshotNode& node) {
   out += '"';
   const auto at_end = std::back_inserter(out);
   if (node.blob_ready) {
-    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{},\"slot_bytes\":{}}}", node.blob.nbytes,
-                   node.blob.n_layers, node.blob.slot_bytes);
+    fmt::format_to(at_end, ",\"kv\":{{\"bytes\":{},\"layers\":{}", node.blob.nbytes, node.blob.shape.n_layers);
+    if (node.blob.shape.parts != kPlainParts) fmt::format_to(at_end, ",\"parts\":{}", node.blob.shape.parts);
+    fmt::format_to(at_end, ",\"slot_bytes\":{}", node.blob.slot_bytes);
+    append_checksum(out, node.blob.checksum);
   }
-  if (node.skeleton_ready) fmt::format_to(at_end, ",\"latent\":{{\"bytes\":{}}}", node.skeleton.nbytes);
+  if (node.skeleton_ready) {
+    fmt::format_to(at_end, ",\"latent\":{{\"bytes\":{}", node.skeleton.nbytes);
+    append_checksum(out, node.skeleton.checksum);
+  }
   if (node.parent >= 0) fmt::format_to(at_end, ",\"parent\":{}", node.parent);
   fmt::format_to(at_end, ",\"used\":{}}}\n", node.last_access);
+}
+
+bool is_of_second_version(const SnapshotNode& node) {
+  const bool blob = node.blob_ready && (node.blob.checksum || node.blob.shape.parts != kPlainParts);
+  return blob || (node.skeleton_ready && node.skeleton.checksum);
 }
 
 }  // namespace
@@ -460,15 +510,20 @@ Snapshot take_snapshot(const Forest& forest) {
 std::string encode_snapshot(const Snapshot& snapshot) {
   std::string content;
   std::uint64_t nodes = 0;
+  bool second_version = false;
   for (const SnapshotWorld& world : snapshot.worlds) {
     nodes += world.nodes.size();
     fmt::format_to(std::back_inserter(content), "{{\"nodes\":{},\"root\":\"{}\",\"sink_chunks\":{}}}\n",
                    world.nodes.size(), to_hex(world.root), world.sink_chunks);
-    for (const SnapshotNode& node : world.nodes) append_node(content, node);
+    for (const SnapshotNode& node : world.nodes) {
+      append_node(content, node);
+      second_version = second_version || is_of_second_version(node);
+    }
   }
-  std::string bytes = fmt::format(
-      "{{\"bytes\":{},\"nodes\":{},\"schema\":\"{}\",\"version\":{},\"worlds\":{},\"xxh3\":\"{}\"}}\n", content.size(),
-      nodes, kSnapshotSchema, kSnapshotVersion, snapshot.worlds.size(), checksum_of(content));
+  std::string bytes =
+      fmt::format("{{\"bytes\":{},\"nodes\":{},\"schema\":\"{}\",\"version\":{},\"worlds\":{},\"xxh3\":\"{}\"}}\n",
+                  content.size(), nodes, kSnapshotSchema, second_version ? kSnapshotSecondVersion : kSnapshotVersion,
+                  snapshot.worlds.size(), checksum_of(content));
   bytes += content;
   return bytes;
 }
@@ -496,13 +551,15 @@ void restore_snapshot(const Snapshot& snapshot, Nanos now_ns, Forest& forest) {
                    [](const Restored& a, const Restored& b) { return a.record->last_access < b.record->last_access; });
   for (const auto& [node, record] : restored) {
     if (record->skeleton_ready) {
-      forest.restore_skeleton(*node, {.nbytes = record->skeleton.nbytes, .committed_at_ns = now_ns});
+      forest.restore_skeleton(
+          *node, {.nbytes = record->skeleton.nbytes, .committed_at_ns = now_ns, .checksum = record->skeleton.checksum});
     }
     if (record->blob_ready) {
       forest.restore_blob(*node, {.nbytes = record->blob.nbytes,
                                   .slot_bytes = record->blob.slot_bytes,
-                                  .n_layers = record->blob.n_layers,
-                                  .committed_at_ns = now_ns});
+                                  .shape = record->blob.shape,
+                                  .committed_at_ns = now_ns,
+                                  .checksum = record->blob.checksum});
     }
   }
 }

@@ -369,11 +369,13 @@ bool Forest::make_blob_ready(Node& node, const BlobRecord& record, bool confirme
   node.blob_ = {.nbytes = record.nbytes,
                 .slot_bytes = record.slot_bytes,
                 .committed_at_ns = record.committed_at_ns,
-                .n_layers = record.n_layers,
+                .shape = record.shape,
                 .present = true,
                 .ready = true,
                 .confirmed = confirmed,
-                .epoch = record.epoch};
+                .has_checksum = record.checksum.has_value(),
+                .epoch = record.epoch,
+                .xxh3 = record.checksum.value_or(0)};
   node.blob_incarnation_ = next_incarnation_++;
   count_handle(node, true);
   ++counts_.ready_blobs;
@@ -439,7 +441,9 @@ bool Forest::make_skeleton_ready(Node& node, const SkeletonRecord& record, bool 
                     .committed_at_ns = record.committed_at_ns,
                     .ready = true,
                     .confirmed = confirmed,
-                    .epoch = record.epoch};
+                    .has_checksum = record.checksum.has_value(),
+                    .epoch = record.epoch,
+                    .xxh3 = record.checksum.value_or(0)};
   node.skeleton_incarnation_ = next_incarnation_++;
   ++counts_.ready_skeletons;
   counts_.skeleton_bytes += record.nbytes;

@@ -23,11 +23,14 @@ void UnsettledTable::erase(Entries::iterator at) {
   entries_.erase(at);
 }
 
+void UnsettledTable::note_length() { longest_ = std::max<std::uint64_t>(longest_, entries_.size() + blocked_.size()); }
+
 void UnsettledTable::add(std::string_view key, const UnsettledKey& entry, Nanos now_ns) {
   if (const auto known = entries_.find(key); known != entries_.end()) erase(known);
   const auto at = entries_.emplace(std::string(key), Entry{entry, 0, options_.retry_first_ns}).first;
   held_bytes_ += slot_bytes(entry.value_bytes);
   set_due(at, entry.known_stored ? now_ns : bound_of(at->second));
+  note_length();
 }
 
 void UnsettledTable::forget(std::string_view key) {
@@ -40,6 +43,7 @@ void UnsettledTable::block(std::string_view key) {
   } else {
     blocked_.emplace(std::string(key), 1);
   }
+  note_length();
 }
 
 void UnsettledTable::unblock(std::string_view key) {
@@ -77,6 +81,15 @@ bool UnsettledTable::adoptable(Keys keys, std::span<const std::uint64_t> value_b
     if (!key.ours || key.value_bytes != value_bytes[i]) return false;
   }
   return true;
+}
+
+std::vector<GroupChecksum> UnsettledTable::checksums_of(Keys keys) const {
+  std::vector<GroupChecksum> checksums;
+  for (const std::string_view key : keys) {
+    const auto at = entries_.find(key);
+    checksums.push_back(at == entries_.end() ? GroupChecksum() : at->second.key.checksum);
+  }
+  return checksums;
 }
 
 void UnsettledTable::end_put(Keys keys) {

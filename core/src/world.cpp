@@ -17,8 +17,9 @@ Status validate_world(const WorldSpec& spec) {
 
 std::vector<std::uint64_t> value_lengths(const Layout& layout) {
   std::vector<std::uint64_t> lengths;
-  lengths.reserve(std::size_t{2} * layout.n_layers);
-  for (std::size_t i = 0; i < std::size_t{2} * layout.n_layers; ++i) lengths.push_back(layout.value_bytes(i));
+  const std::size_t values = layout.chunk_shape().values();
+  lengths.reserve(values);
+  for (std::size_t i = 0; i < values; ++i) lengths.push_back(layout.value_bytes(i));
   return lengths;
 }
 

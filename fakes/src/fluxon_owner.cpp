@@ -108,6 +108,7 @@ void FakeOwner::State::clear() {
   ++client_number;
   connected = true;
   live_plans = live_handles = undecided_commits = pins = prepared_slots = stored_keys = stored_bytes = held_bytes = 0;
+  value_damages = 0;
   incidents.clear();
 }
 
@@ -249,6 +250,7 @@ std::uint64_t FakeOwner::prepared_slots() const { return state_->prepared_slots;
 std::uint64_t FakeOwner::stored_keys() const { return state_->stored_keys; }
 std::uint64_t FakeOwner::stored_bytes() const { return state_->stored_bytes; }
 std::uint64_t FakeOwner::held_bytes() const { return state_->held_bytes; }
+std::uint64_t FakeOwner::damages() const { return state_->value_damages; }
 
 std::uint32_t FakeOwner::first_stored() const { return state_->stored.first; }
 std::uint32_t FakeOwner::next_stored(std::uint32_t at) const { return state_->values[at].link.after; }

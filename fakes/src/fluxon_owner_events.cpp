@@ -14,6 +14,19 @@ bool FakeOwner::evict(std::string_view key) {
   return true;
 }
 
+bool FakeOwner::damage(std::string_view key, std::uint64_t draw) {
+  State& state = *state_;
+  const std::uint32_t id = state.keys.find(key);
+  if (id == kNone || state.keys[id].stored == kNone) return false;
+  Value& value = state.values[state.keys[id].stored];
+  if (value.state != ValueState::committed || value.holders > 0 || value.damaged) return false;
+  auto* bytes = reinterpret_cast<std::uint8_t*>(state.pool->write_address(value.slot));
+  bytes[draw % value.value_bytes] ^= static_cast<std::uint8_t>(1U << (draw / value.value_bytes % 8));
+  value.damaged = true;
+  ++state.value_damages;
+  return true;
+}
+
 void FakeOwner::restart(std::uint64_t generation_step) {
   State& state = *state_;
   // The slots are not let go one by one: the old pages keep their bytes.

@@ -52,6 +52,7 @@ struct Value {
   std::uint32_t use = 0;  // tells this use of the record from later ones
   std::uint32_t value_bytes = 0;
   ValueState state = ValueState::free;
+  bool damaged = false;
 };
 
 struct ValueRef {
@@ -175,6 +176,7 @@ struct FakeOwner::State {
   std::uint64_t stored_keys = 0;
   std::uint64_t stored_bytes = 0;  // slots of these
   std::uint64_t held_bytes = 0;
+  std::uint64_t value_damages = 0;
   std::vector<Incident> incidents;
 
   [[nodiscard]] SlotOptions slot_options() const {

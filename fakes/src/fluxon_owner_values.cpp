@@ -17,6 +17,7 @@ std::uint32_t FakeOwner::State::reserve_value(std::uint32_t key, std::uint64_t v
   value.holders = 0;
   value.value_bytes = static_cast<std::uint32_t>(value_bytes);
   value.state = ValueState::prepared;
+  value.damaged = false;
   keys[key].prepared = id;
   ++keys[key].writing;
   ++prepared_slots;
@@ -99,6 +100,7 @@ KeyView FakeOwner::State::view(std::uint32_t id) const {
   view.read_address = pool->read_address(value.slot);
   view.value_bytes = value.value_bytes;
   view.holders = value.holders;
+  view.damaged = value.damaged;
   return view;
 }
 

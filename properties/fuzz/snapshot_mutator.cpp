@@ -99,8 +99,11 @@ class Mutation {
     std::uint64_t hash = hash64(content, 0);
     for (auto digit = checksum.rbegin(); digit != checksum.rend(); ++digit, hash /= 16)
       *digit = "0123456789abcdef"[hash % 16];
-    const json header{{"bytes", content.size()}, {"nodes", all_nodes},          {"schema", kSnapshotSchema},
-                      {"worlds", worlds},        {"version", kSnapshotVersion}, {"xxh3", checksum}};
+    const bool second =
+        content.find(",\"xxh3\":") != std::string::npos || content.find(",\"parts\":") != std::string::npos;
+    const std::uint32_t version = second ? kSnapshotSecondVersion : kSnapshotVersion;
+    const json header{{"bytes", content.size()}, {"nodes", all_nodes}, {"schema", kSnapshotSchema},
+                      {"worlds", worlds},        {"version", version}, {"xxh3", checksum}};
     if (lines_.empty()) lines_.emplace_back();
     lines_.front() = header.dump();
   }
@@ -128,6 +131,8 @@ class Mutation {
         break;
       case 2:
         line["kv"] = {{"bytes", number}, {"layers", below(70)}, {"slot_bytes", below(9) * 4096}};
+        if (below(3) == 0) line["kv"]["parts"] = below(3) == 0 ? 2 + below(3) : 4;
+        if (below(3) == 0) line["kv"]["xxh3"] = ~std::uint64_t{0} >> below(64);
         break;
       case 3:
         line.erase(below(2) == 0 ? "kv" : "latent");

@@ -19,6 +19,7 @@ struct AskedClaim {
   bool incomplete = false;  // it was read together with others, which was incomplete, and not asked for by itself since
   bool told_missing = false;  // of a key of it
   bool absent = false;        // it was, whole or in part, at some instant
+  bool damaged = false;       // a value of it was, under a read plan of the operation
 };
 
 class AskedClaims {

@@ -25,6 +25,7 @@ inline constexpr const char* kSeedRate = "seeds/s";
 inline constexpr const char* kVisits = "nodes";       // looked at or changed, per step
 inline constexpr const char* kEvents = "log events";  // per seed
 inline constexpr const char* kNsAValue = "ns a value";
+inline constexpr const char* kByteRate = "bytes/s";
 inline constexpr const char* kBlockRate = "blocks/s";
 inline constexpr const char* kSteps = "steps left";  // of the trace that was shrunk
 

@@ -1,5 +1,6 @@
 // What the core's own work costs, value by value: a chunk is put, resumed from and evicted through manager and store,
 // and the same calls are made by hand.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -21,32 +22,37 @@ using BenchStore = PlanTierStore<BenchRuntime>;
 constexpr std::uint32_t kLayers = 40;
 constexpr std::size_t kValues = std::size_t{2} * kLayers;
 constexpr std::uint64_t kValueBytes = 256;
+constexpr std::uint64_t k4KiB = 4 << 10;
+constexpr std::uint64_t k64KiB = 64 << 10;
 
 // Both ways move the same values between the same owner and device.
 struct World {
-  World() {
+  explicit World(std::uint64_t value_bytes = kValueBytes)
+      : owner(arena, clock, owner_options(value_bytes)),
+        device(arena, clock, {.device_bytes = 2 * kValues * slot_bytes(value_bytes)}) {
     spec.layout.n_layers = kLayers;
-    spec.layout.kv_shape = {kValueBytes};
+    spec.layout.kv_shape = {static_cast<std::int64_t>(value_bytes)};
     spec.layout.kv_dtype = "uint8";
     spec.layout.chunk_size = spec.layout.frame_tokens = 1;
     spec.ring = {.frames_per_chunk = 1, .frame_tokens = 1, .ring_frames = 1};
     spec.root = root_hash({"image", "prompt", config_hash({"{}", "weights"})});
     for (std::size_t i = 0; i < kValues; ++i) {
-      ring.push_back({device.allocate(kValueBytes).value(), kValueBytes, 0, true});
+      ring.push_back({device.allocate(value_bytes).value(), value_bytes, 0, true});
     }
   }
 
-  static fakes::OwnerOptions owner_options() {
+  static fakes::OwnerOptions owner_options(std::uint64_t value_bytes = kValueBytes) {
     fakes::OwnerOptions options;
-    options.segment_bytes = options.grant_bytes = 4 << 20;
+    options.segment_bytes = options.grant_bytes =
+        std::max<std::uint64_t>(4 << 20, 2 * kValues * slot_bytes(value_bytes));
     options.overwrite_checks = false;
     return options;
   }
 
   fakes::Arena arena;
   fakes::VirtualClock clock;
-  fakes::FakeOwner owner{arena, clock, owner_options()};
-  fakes::FakeCuda device{arena, clock, {.device_bytes = 1 << 20}};
+  fakes::FakeOwner owner;
+  fakes::FakeCuda device;
   StreamRef stream = device.create_stream().value();
   WorldSpec spec;
   std::vector<DeviceTensor> ring;
@@ -57,14 +63,16 @@ void count(State& state) {
   state.counters[kNsAValue] = Counter(values / 1e9, Counter::kIsRate | Counter::kInvert);
 }
 
-void through_the_core(State& state) {
-  World world;
+// A put, a resume and an eviction of a chunk's values.
+void through_the_core(State& state, std::uint64_t value_bytes, bool checksums) {
+  World world(value_bytes);
   StdSync sync;
   FluxonBackend& fluxon = world.owner;
   CudaBackend& cuda = world.device;
   BenchRuntime runtime{fluxon, cuda, world.clock, sync};
   PlanOptions options;
-  options.registry.piece_bytes = World::owner_options().grant_bytes;
+  options.registry.piece_bytes = World::owner_options(value_bytes).grant_bytes;
+  options.checksums = checksums;
   BenchStore store(runtime, options);
   Manager<BenchRuntime, BenchStore> manager(runtime, store, {});
   Namespace& space = *manager.open(world.spec).value();
@@ -77,7 +85,7 @@ void through_the_core(State& state) {
     world.clock.advance_by(kSecond);
     bool restored = false;
     {
-      const Result<PathLease> path = manager.lookup(space, world.spec, actions);
+      Result<PathLease> path = manager.lookup(space, world.spec, actions);
       if (path) {
         restored = manager.restore_window(*path, world.spec, world.ring, world.stream, absorbed).verdict ==
                    ReadVerdict::restored;
@@ -93,6 +101,20 @@ void through_the_core(State& state) {
   count(state);
   manager.close(space);
   if (!manager.shut_down()) state.SkipWithError("the core did not shut down");
+}
+
+void values_of_256(State& state) { through_the_core(state, kValueBytes, false); }
+
+template <std::uint64_t kBytes, bool kChecksums>
+void values_of(State& state) {
+  through_the_core(state, kBytes, kChecksums);
+}
+
+template <std::uint64_t kBytes>
+void sum_alone(State& state) {
+  const std::vector<std::byte> value(kBytes, std::byte{7});
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(checksum_of_value(value));
+  state.counters[kByteRate] = Counter(static_cast<double>(state.iterations()) * kBytes, Counter::kIsRate);
 }
 
 void by_hand(State& state) {
@@ -134,8 +156,16 @@ void by_hand(State& state) {
 }
 
 constexpr auto kStoreCases = std::to_array<BenchCase>({
-    {"store", kCoreCase, through_the_core},
+    {"store", kCoreCase, values_of_256},
     {"store", kByHandCase, by_hand},
+    {"store", "  with checksums (256 B)", values_of<kValueBytes, true>},
+    {"store", "  one checksum of 256 B", sum_alone<kValueBytes>},
+    {"store", "80 values of 4 KiB put, resumed from and evicted", values_of<k4KiB, false>},
+    {"store", "  with checksums (4 KiB)", values_of<k4KiB, true>},
+    {"store", "  one checksum of 4 KiB", sum_alone<k4KiB>},
+    {"store", "80 values of 64 KiB put, resumed from and evicted", values_of<k64KiB, false>},
+    {"store", "  with checksums (64 KiB)", values_of<k64KiB, true>},
+    {"store", "  one checksum of 64 KiB", sum_alone<k64KiB>},
 });
 
 }  // namespace

@@ -67,6 +67,7 @@ CampaignResult result_of(SeedResult seed, bool keep_result) {
   result.evictions = run.evictions;
   result.bytes_to_host = run.bytes_to_host;
   result.bytes_to_device = run.bytes_to_device;
+  result.stats = run.stats;
   result.exempt_keys = run.exempt_keys;
   result.peak_rss_bytes = seed.peak_rss_bytes;
   const NotableCase notable{seed.seed, seed.wall_ns, run.runtime_calls, run.steps, run.virtual_ns};
@@ -103,6 +104,7 @@ void merge(CampaignResult& into, CampaignResult from) {
   into.evictions += from.evictions;
   into.bytes_to_host += from.bytes_to_host;
   into.bytes_to_device += from.bytes_to_device;
+  into.stats += from.stats;
   into.exempt_keys += from.exempt_keys;
   keep_most(into.slowest, from.slowest, &NotableCase::wall_ns);
   keep_most(into.longest, from.longest, &NotableCase::runtime_calls);

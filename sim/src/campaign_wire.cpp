@@ -96,6 +96,30 @@ void cross_violation(Wire& wire, Violation_& violation) {
   wire.field(violation.culprits);
 }
 
+template <class Wire, class Transfers>
+void cross_transfers(Wire& wire, Transfers& transfers) {
+  wire.field(transfers.operations);
+  wire.field(transfers.bytes);
+  wire.field(transfers.time_ns);
+}
+
+template <class Wire, class Stats_>
+void cross_stats(Wire& wire, Stats_& stats) {
+  for (auto& stage : stats.stages) {
+    wire.field(stage.operations);
+    wire.field(stage.failures);
+    wire.field(stage.time_ns);
+  }
+  cross_transfers(wire, stats.to_host);
+  cross_transfers(wire, stats.to_device);
+  for (const Counter& counter : counters()) wire.field(stats.*counter.value);
+  for (auto* length : {&stats.unsettled_keys, &stats.quarantined_plans}) {
+    wire.field(length->now);
+    wire.field(length->peak);
+  }
+  wire.field(stats.accounted_bytes);
+}
+
 template <class Wire, class Run>
 void cross_run(Wire& wire, Run& run) {
   wire.list(run.violations);
@@ -126,6 +150,7 @@ void cross_run(Wire& wire, Run& run) {
   wire.field(run.evictions);
   wire.field(run.bytes_to_host);
   wire.field(run.bytes_to_device);
+  cross_stats(wire, run.stats);
   wire.field(run.exempt_keys);
   wire.list(run.frame_hashes);
   for (auto& session : run.frame_hashes) {

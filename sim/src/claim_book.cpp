@@ -121,8 +121,8 @@ void ClaimBook::set(Node& node, Claim claim, bool claimed, std::uint64_t nbytes)
   if (space.active() != was_active) pin_all(space, space.active());
 }
 
-void ClaimBook::on_claim(Claim claim, std::string_view locator, std::uint32_t n_layers, std::uint64_t nbytes) {
-  monitor_.on_claim(claim, locator, n_layers, nbytes);
+void ClaimBook::on_claim(Claim claim, std::string_view locator, const ChunkShape& shape, std::uint64_t nbytes) {
+  monitor_.on_claim(claim, locator, shape, nbytes);
   const std::uint64_t identity = monitor_.identity_of(locator);
   Node* node = find(identity);
   if (node == nullptr) return;

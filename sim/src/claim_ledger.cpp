@@ -8,9 +8,10 @@
 namespace holdfast::sim {
 
 KeyParts parts_of(std::string_view key) {
-  const bool side = key.size() > 2 && (key.ends_with(":k") || key.ends_with(":v"));
-  if (!side) return {key, Claim::latent};
-  const std::string_view rest = key.substr(0, key.size() - 2);
+  const auto ends = [&](std::string_view suffix) { return key.ends_with(suffix); };
+  const auto* const suffix = std::ranges::find_if(kPartSuffixes, ends);
+  if (suffix == kPartSuffixes.end()) return {key, Claim::latent};
+  const std::string_view rest = key.substr(0, key.size() - suffix->size());
   const std::size_t layer = rest.rfind(":L");
   if (layer == std::string_view::npos || layer + 2 == rest.size()) return {key, Claim::latent};
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };

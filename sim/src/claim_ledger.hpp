@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "flat_index.hpp"
+#include "holdfast/core/chunk_shape.hpp"
 #include "holdfast/core/fluxon_runtime.hpp"
 #include "holdfast/core/time.hpp"
 #include "holdfast/sim/monitor.hpp"
@@ -19,7 +20,11 @@ namespace holdfast::sim {
 
 inline constexpr std::uint32_t kNobody = ~0U;  // no node, no key
 
-// The locator that a key belongs to: {locator}:L{layer}:k and :v of a kv blob, or the locator itself of a latent.
+// How the keys of a layer's values end, by part.
+inline constexpr std::array<std::string_view, kScaledParts> kPartSuffixes{":k", ":v", ":ks", ":vs"};
+
+// The locator that a key belongs to: {locator}:L{layer} and a part's suffix of a kv blob, or the locator itself of a
+// latent.
 struct KeyParts {
   std::string_view locator;
   Claim claim = Claim::latent;
@@ -64,6 +69,7 @@ struct NodeRecord {
   bool pinned = false;
   std::uint32_t holds = 0;
   unsigned claims = 0;                                 // bit 0 = kv, bit 1 = latent
+  ChunkShape shape;                                    // of the kv last claimed
   std::array<std::uint32_t, 2> withdrawn_operation{};  // by Claim; 0 = never
   std::array<std::uint32_t, 2> withdrawals{};          // by Claim
   std::array<ClaimStanding, 2> standing{};             // by Claim

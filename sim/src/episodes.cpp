@@ -300,7 +300,13 @@ void TraceAuthor::play_store_evict() {
   const std::uint32_t depth = one_in(2) ? last : static_cast<std::uint32_t>(rng_.below(last + 1));
   const bool latent = latent_puts(path) > 0 && one_in(2);
   if (profile_.faults) {
-    if (latent)
+    // Drawn apart: the same seed does the same otherwise.
+    const bool damaged = trace_.trace().checksums && Rng(~trace_.trace().seed + depth).ratio(2, 3);
+    if (damaged && latent)
+      trace_.damage_latent(session, depth);
+    else if (damaged)
+      trace_.damage_blob(session, depth);
+    else if (latent)
       trace_.store_evict_latent(session, depth);
     else
       trace_.store_evict_blob(session, depth);

@@ -12,9 +12,9 @@ namespace {
 constexpr std::uint64_t kDeviceSlackBytes = 1ULL << 20;  // the clean session of phase two
 constexpr std::size_t kErrorsKeptMax = 4;
 // An ingest has two puts, of latent and values, each tried again at most once; a put waits for each of its plans to
-// start, and for each future as long as the store's patience is: one plan of the latent, up to three of the values.
+// start, and for each future as long as the store's patience is: one plan of the latent, up to four of the values.
 constexpr Nanos kPatience = 10 * kSecond;
-constexpr Nanos kPlansOfAnIngest = Nanos{2} * (1 + 3);
+constexpr Nanos kPlansOfAnIngest = Nanos{2} * (1 + 4);
 constexpr Nanos kIngestBound = kPlansOfAnIngest * (kPutStartWaitLimit + kPatience);
 constexpr Nanos kOtherBound = kMinute;
 constexpr int kStagingFill = 0xA7;
@@ -22,11 +22,10 @@ constexpr std::uint64_t kAlignSlackBytes = 512;  // of each allocation
 
 std::uint64_t engine_bytes(const Geometry& geometry, std::size_t chunks) {
   std::uint64_t frame_bytes = 0;
-  for (std::size_t tensor = 0; tensor < 2ULL * geometry.n_layers; ++tensor) {
-    frame_bytes +=
-        std::uint64_t{geometry.kv_token_bytes[tensor % geometry.kv_token_bytes.size()]} * geometry.frame_tokens;
+  for (std::size_t tensor = 0; tensor < geometry.tensors(); ++tensor) {
+    frame_bytes += geometry.token_bytes(tensor) * geometry.frame_tokens;
   }
-  return frame_bytes * geometry.ring_frames + 2ULL * geometry.n_layers * kAlignSlackBytes +
+  return frame_bytes * geometry.ring_frames + geometry.tensors() * kAlignSlackBytes +
          (chunks + 2) * (geometry.latent_bytes + kAlignSlackBytes);
 }
 
@@ -165,6 +164,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   system_options.in_memory_store = run_trace.in_memory_store;
   system_options.batches_in_flight = run_trace.batches_in_flight;
   system_options.pump_probes = run_trace.pump_probes;
+  system_options.checksums = run_trace.checksums;
   if (run_trace.in_memory_store) lend_staging(staging_bytes_of(run_trace));
   sync.attach(side_by_side ? &scheduler : nullptr, side_by_side ? &turn_taker : nullptr);
   times_switched = rounds = 0;

@@ -1,6 +1,7 @@
 // Phase two: no more faults. Everything must drain to the baseline, and a clean put and resume must succeed.
 #include <algorithm>
 
+#include "claim_ledger.hpp"
 #include "executor_impl.hpp"
 #include "holdfast/sim/lies.hpp"
 
@@ -31,14 +32,6 @@ Geometry clean_geometry() {
 
 std::uint64_t clean_slot_bytes() { return 2 * (2 * slot_bytes(256) + slot_bytes(256)); }
 
-// The locator that a key of the owner's store belongs to, and whether it is a blob's.
-std::pair<std::string_view, Claim> locator_in(std::string_view key) {
-  const bool side = key.ends_with(":k") || key.ends_with(":v");
-  const std::size_t layer = key.rfind(":L");
-  if (side && layer != std::string_view::npos) return {key.substr(0, layer), Claim::kv};
-  return {key, Claim::latent};
-}
-
 }  // namespace
 
 void Executor::Impl::drain() {
@@ -59,6 +52,7 @@ void Executor::Impl::drain() {
   injector.end_faults();  // now that no copy is in flight any more
   settle();
   // The clean session's work is not the trace's.
+  result.stats += system->inspect().stats;
   const RunResult before = totals();
   const MarkCounts marks_before = context.marks;
   check_clean_cycle();
@@ -323,7 +317,7 @@ void Executor::Impl::check_store_is_accounted(const Inspection& inspection) {
   std::uint64_t orphans = 0;
   std::string named;
   owner.for_each_stored_key([&](std::string_view key, const fakes::KeyView&) {
-    const auto [locator, claim] = locator_in(key);
+    const auto [locator, claim] = parts_of(key);
     const ClaimBook::Node* node = book.find(monitor.identity_of(locator));
     if (node != nullptr && (claim == Claim::kv ? node->kv : node->latent)) return;
     // A successor knows only what the snapshot knew.

@@ -1,6 +1,7 @@
 // The steps that are nobody's call: evictions by the owner, its restarts, the client's deaths, time.
 #include <algorithm>
 
+#include "claim_ledger.hpp"
 #include "executor_impl.hpp"
 #include "holdfast/sim/pseudo_bytes.hpp"
 
@@ -30,6 +31,11 @@ fakes::CrashChoice crash_choice(const Trace& trace, std::uint32_t step, std::uin
   return choice;
 }
 
+std::string key_of_value(const std::string& locator, const ChunkShape& shape, std::size_t value) {
+  return locator + ":L" + std::to_string(shape.layer_of(value)) +
+         std::string(kPartSuffixes[static_cast<std::size_t>(shape.part_of(value))]);
+}
+
 }  // namespace
 
 Executor::Impl::Ending Executor::Impl::store_evict(const Step& step) {
@@ -41,27 +47,47 @@ Executor::Impl::Ending Executor::Impl::store_evict(const Step& step) {
   }
   const NodeIndex index = session->path[step.depth];
   const std::uint64_t identity = oracle.node(index).identity;
-  const Claim claim = step.amount == 0 ? Claim::kv : Claim::latent;
+  const Claim claim = step.amount % 2 == 0 ? Claim::kv : Claim::latent;
   const std::string locator = book.locator_of(identity, claim);
   if (locator.empty()) {
     ending.skipped = true;
     return ending;
   }
+  if (step.amount >= kDamageBlob) return damage(step, index, claim, locator);
   std::uint64_t evicted = 0;
   if (claim == Claim::latent) {
     evicted = owner.evict(locator) ? 1 : 0;
   } else {
-    const std::size_t layers = oracle.layout(oracle.node(index).layout).geometry.n_layers;
-    for (std::size_t layer = 0; layer < layers; ++layer) {
-      for (const char* side : {":k", ":v"}) {
-        evicted += owner.evict(locator + ":L" + std::to_string(layer) + side) ? 1 : 0;
-      }
+    const ChunkShape shape = oracle.layout(oracle.node(index).layout).geometry.chunk_shape();
+    for (std::size_t value = 0; value < shape.values(); ++value) {
+      evicted += owner.evict(key_of_value(locator, shape, value)) ? 1 : 0;
     }
   }
   const ClaimBook::Node& node = book_node(index);
   if (evicted > 0 && (claim == Claim::kv ? node.kv : node.latent)) context.marks.reach(Mark::store_evicted_ready);
   ending.first = evicted;
   if (wants_text()) ending.text = std::to_string(evicted) + " values of " + oracle.describe(index);
+  return ending;
+}
+
+// One byte of one value, as it lies in the owner. Only of what is ready, and only where the store has a checksum of it.
+Executor::Impl::Ending Executor::Impl::damage(const Step& step, NodeIndex index, Claim claim,
+                                              const std::string& locator) {
+  Ending ending;
+  const ClaimBook::Node& node = book_node(index);
+  if (!trace->checksums || trace->in_memory_store || !(claim == Claim::kv ? node.kv : node.latent)) {
+    ending.skipped = true;
+    return ending;
+  }
+  std::string key = locator;
+  const std::uint64_t draw = mix(trace->seed, step.id);
+  if (claim == Claim::kv) {
+    const ChunkShape shape = oracle.layout(oracle.node(index).layout).geometry.chunk_shape();
+    key = key_of_value(locator, shape, (draw >> 32) % shape.values());
+  }
+  ending.skipped = !owner.damage(key, draw >> 8);
+  if (!ending.skipped) ending.first = 1;
+  if (wants_text()) ending.text = "a byte of a value of " + oracle.describe(index);
   return ending;
 }
 
@@ -120,6 +146,9 @@ bool Executor::Impl::restart_client(Ending& ending) {
   hazards.all_ended();
   note_old_keys();
   // What the dying store's destructors try is not the store's doing any more.
+  Stats told = system->inspect().stats;
+  told.unsettled_keys.now = told.quarantined_plans.now = told.accounted_bytes = 0;  // with the store
+  result.stats += told;
   const bool faults_on = context.faults_on;
   context.faults_on = false;
   system.reset();

@@ -136,6 +136,7 @@ struct Executor::Impl {
   void close_session(Session& session, Ending& ending);
   std::optional<IngestOutcome> generate_chunk(Session& session, Ending& ending);
   std::uint32_t resume_session(Session& session, Ending& ending);
+  void check_damage_told(const Result<ResumeOutcome>& answer);
   void check_retries(const Session& session, const ResumeOutcome& outcome);
   void mark_ingest(const Session& session, const ClaimBook::Node& node, const IngestOutcome& outcome,
                    bool was_unsettled);
@@ -148,6 +149,7 @@ struct Executor::Impl {
 
   // ---- executor_environment.cpp: what nobody asked for.
   Ending store_evict(const Step& step);
+  Ending damage(const Step& step, NodeIndex index, Claim claim, const std::string& locator);
   Ending owner_restart();
   Ending restart();
   Ending pass_time(const Step& step);

@@ -27,16 +27,15 @@ std::string_view name_of(IngestResult result) {
 
 std::uint64_t chunk_bytes(const Geometry& geometry) {
   std::uint64_t bytes = 0;
-  for (std::size_t tensor = 0; tensor < 2ULL * geometry.n_layers; ++tensor) {
-    bytes += std::uint64_t{geometry.kv_token_bytes[tensor % geometry.kv_token_bytes.size()]} * geometry.frame_tokens *
-             geometry.frames_per_chunk;
+  for (std::size_t tensor = 0; tensor < geometry.tensors(); ++tensor) {
+    bytes += geometry.token_bytes(tensor) * geometry.frame_tokens * geometry.frames_per_chunk;
   }
   return bytes;
 }
 
 // Nothing that the store records of a blob tells these layouts apart, so a caller's mistake could not be noticed.
 bool same_blobs(const Geometry& real, const Geometry& declared) {
-  return real.n_layers == declared.n_layers && chunk_bytes(real) == chunk_bytes(declared);
+  return real.chunk_shape() == declared.chunk_shape() && chunk_bytes(real) == chunk_bytes(declared);
 }
 bool same_latents(const Geometry& real, const Geometry& declared) {
   return real.latent_bytes > 0 && real.latent_bytes == declared.latent_bytes;
@@ -327,6 +326,7 @@ std::uint32_t Executor::Impl::resume_session(Session& session, Ending& ending) {
   const Result<ResumeOutcome> answer = operate(Operation::resume, ending, [&] { return system->resume(session.id); });
   if (answer) doing.told.add(answer->absorbed);
   if (answer && !injector.client_dead()) check_retries(session, *answer);
+  if (monitor.read_damaged() && !injector.client_dead()) check_damage_told(answer);
   // A dead client's session is nobody's; what it left in the ring is never used.
   if (injector.client_dead()) {
     engine.end_resume_cold();
@@ -378,6 +378,16 @@ void Executor::Impl::check_retries(const Session& session, const ResumeOutcome& 
                   "no retry");
 }
 
+void Executor::Impl::check_damage_told(const Result<ResumeOutcome>& answer) {
+  context.verdicts.checked(Invariant::error_told);
+  const auto tells = [](const Error& error) {
+    return mentions(error, Origin::core, static_cast<std::int32_t>(Errc::corrupt));
+  };
+  if (answer ? std::ranges::any_of(answer->absorbed, tells) : tells(answer.error())) return;
+  context.violate(Invariant::error_told, {}, "a resume was given values that had been damaged, and told nobody",
+                  "damage that nobody told of");
+}
+
 void Executor::Impl::mark_resume(const Session& session, const ResumeOutcome& outcome, std::uint32_t ready_before) {
   const auto reach_if = [&](bool met, Mark mark) {
     if (met) context.marks.reach(mark);
@@ -400,6 +410,7 @@ void Executor::Impl::mark_resume(const Session& session, const ResumeOutcome& ou
   const std::uint64_t window = ring - geometry.sink_frames;
   reach_if(matched == session.path.size(), Mark::full_hit);
   reach_if(outcome.retries > 0, Mark::shorter_prefix);
+  reach_if(geometry.scale_token_bytes > 0, Mark::scales_restored);
   reach_if(geometry.full_length, Mark::ring_full_length);
   reach_if(!geometry.full_length && frames == ring, Mark::ring_exactly_full);
   reach_if(frames > ring && frames <= ring + geometry.frames_per_chunk, Mark::ring_just_rolled);

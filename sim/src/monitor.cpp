@@ -148,8 +148,8 @@ void Monitor::new_incarnation() { impl_->new_incarnation(); }
 void Monitor::device_torn_down() { impl_->device_torn_down(); }
 void Monitor::check_all_ended() { impl_->check_all_ended(); }
 
-void Monitor::on_claim(Claim claim, std::string_view locator, std::uint32_t n_layers, std::uint64_t /*nbytes*/) {
-  impl_->claim(claim, locator, n_layers);
+void Monitor::on_claim(Claim claim, std::string_view locator, const ChunkShape& shape, std::uint64_t /*nbytes*/) {
+  impl_->claim(claim, locator, shape);
 }
 void Monitor::on_withdrawal(Claim claim, std::string_view locator) { impl_->withdraw(claim, locator); }
 

@@ -100,6 +100,31 @@ void Monitor::Impl::note_vanished(const HandleRecord& handle) {
   }
 }
 
+void Monitor::Impl::note_damaged(const HandleRecord& handle, std::span<const std::uint32_t> keys) {
+  for (const std::uint32_t key : handle.damaged) {
+    const KeyRecord& record = claims.at(key);
+    if (record.node == kNobody || std::ranges::find(keys, key) == keys.end()) continue;
+    operation.asked.note(record.node, record.claim).damaged = true;
+    operation.read_damaged |= (claims.node(record.node).claims & bit_of(record.claim)) != 0;
+  }
+}
+
+bool Monitor::Impl::was_found_corrupt(std::uint32_t index, Claim claim, std::string_view locator) {
+  // Only who reads it can tell.
+  if (operation.kind != Operation::resume) return false;
+  // It may have gone with its owner since.
+  if (const AskedClaim* asked = operation.asked.find(index, claim); asked != nullptr && asked->damaged) return true;
+  const NodeRecord& node = claims.node(index);
+  bool corrupt = false;
+  each_key(claim, locator, node.shape, [&](std::size_t value, std::string_view key) {
+    const std::optional<std::uint64_t> stored = tap.stored_digest(key);
+    const bool has_source = node.known && (claim == Claim::latent || value < node.value_digests.size());
+    const std::uint64_t source = !has_source ? 0 : claim == Claim::kv ? node.value_digests[value] : node.latent_digest;
+    corrupt |= has_source && stored && *stored != source;
+  });
+  return corrupt;
+}
+
 // A resume reads what was claimed when it looked.
 void Monitor::Impl::check_asked_for(const AskedRun& run, const NodeRecord& node) {
   if (operation.kind != Operation::resume) return;
@@ -113,17 +138,20 @@ void Monitor::Impl::check_asked_for(const AskedRun& run, const NodeRecord& node)
           fmt::format("{} read without a claim", sim::name_of(run.claim)));
 }
 
-void Monitor::Impl::check_withdrawal(std::uint32_t index, Claim claim, std::string_view locator) {
+void Monitor::Impl::check_withdrawal(std::uint32_t index, Claim claim, std::string_view locator, bool corrupt) {
   if (memory_store) return;
   const NodeRecord& node = claims.node(index);
   context.verdicts.checked(Invariant::index_agrees);
   const AskedClaim* asked = operation.asked.find(index, claim);
   if (asked != nullptr && (asked->absent || asked->told_missing)) return;
   bool absent = false;
-  const std::size_t keys = node.keys[static_cast<std::size_t>(claim)].size();
-  each_key(claim, locator, static_cast<std::uint32_t>(keys / 2),
+  each_key(claim, locator, node.shape,
            [&](std::size_t, std::string_view key) { absent = absent || !tap.is_stored(key); });
   if (absent) return;
+  if (corrupt) {
+    context.marks.reach(Mark::corrupt_found);
+    return;
+  }
   context.violate(
       Invariant::index_agrees, "",
       fmt::format("{} withdraws the {} of {} at {} ns, but the store has all of it, and {}", name_of(operation.kind),
@@ -131,16 +159,18 @@ void Monitor::Impl::check_withdrawal(std::uint32_t index, Claim claim, std::stri
       fmt::format("{} withdrawn though it is there", sim::name_of(claim)));
 }
 
-// A new owner's mapping may lie where a copy is stuck, and cannot be registered: then nothing is asked of that owner.
+// A new owner's mapping may lie where a copy is stuck, and cannot be registered, or what was registered of it cannot be
+// rolled back: then nothing is asked of that owner.
 bool Monitor::Impl::owner_usable() const {
   const std::uintptr_t base = segments.newest_write_base();
   if (base == 0) return true;
   const HostRegistration* registration = registrations.find(base);
-  return registration != nullptr && registration->epoch == segments.epoch();
+  return registration != nullptr && !registration->stuck && registration->epoch == segments.epoch();
 }
 
 void Monitor::Impl::check_agreement(bool ok) {
   last_epoch_before = operation.epoch_before;
+  last_read_damaged = operation.read_damaged;
   const bool refused = operation.looks_failed || operation.registration_failed || !owner_usable();
   last_doubtful = refused;
   for (const AskedClaim& asked : operation.asked.all()) {
@@ -148,6 +178,14 @@ void Monitor::Impl::check_agreement(bool ok) {
     const NodeRecord& node = claims.node(asked.node);
     const ClaimStanding& standing = node.standing[static_cast<std::size_t>(asked.claim)];
     if ((node.claims & bit_of(asked.claim)) == 0 || standing.claimed_at > operation.changes_before) continue;
+    if (asked.damaged && operation.kind == Operation::resume) {
+      context.verdicts.checked(Invariant::index_agrees);
+      context.violate(Invariant::index_agrees, "",
+                      fmt::format("the {} of {} is still claimed at the end of {}, although a value of it that it read "
+                                  "is not what was put",
+                                  sim::name_of(asked.claim), name(node), name_of(operation.kind)),
+                      fmt::format("{} claimed though it is corrupt", sim::name_of(asked.claim)));
+    }
     // Behind a read of one claim, too, comes a probe, which may be refused; beside others because of a newer owner.
     const bool other_owner = side_by_side && segments.epoch() != operation.epoch_before;
     if (operation.kind == Operation::resume && (refused || other_owner || !ok)) continue;
@@ -203,5 +241,6 @@ std::vector<std::string> Monitor::claims_not_stored() const {
   return impl_->claims_not_among(std::move(stored));
 }
 void Monitor::relied_on(std::uint64_t identity, Claim claim) { impl_->relied_on(identity, claim); }
+bool Monitor::read_damaged() const { return impl_->last_read_damaged; }
 
 }  // namespace holdfast::sim

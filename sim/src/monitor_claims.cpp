@@ -95,12 +95,12 @@ void Monitor::Impl::end(bool ok) {
   operation.begin(Operation::none, kNobody, ++last_ordinal);
 }
 
-bool Monitor::Impl::proven(Claim claim, std::uint32_t node, std::string_view locator, std::uint32_t n_layers) {
+bool Monitor::Impl::proven(Claim claim, std::uint32_t node, std::string_view locator, const ChunkShape& shape) {
   bool by_code = true;
   bool by_reading = true;
   std::uint32_t plan = 0;
   std::string missing;
-  each_key(claim, locator, n_layers, [&](std::size_t index, std::string_view key_name) {
+  each_key(claim, locator, shape, [&](std::size_t index, std::string_view key_name) {
     const std::uint32_t key = claims.key(key_name);
     claims.assign(key, node, claim);
     const KeyRecord& record = claims.at(key);
@@ -129,18 +129,19 @@ bool Monitor::Impl::proven(Claim claim, std::uint32_t node, std::string_view loc
   return false;
 }
 
-void Monitor::Impl::check_bytes(Claim claim, const NodeRecord& node, std::string_view locator, std::uint32_t n_layers) {
+void Monitor::Impl::check_bytes(Claim claim, const NodeRecord& node, std::string_view locator,
+                                const ChunkShape& shape) {
   if (!node.known) return;
   const std::size_t values = claim == Claim::kv ? node.value_digests.size() : 1;
-  if (claim == Claim::kv && values != std::size_t{2} * n_layers) {
-    context.violate(
-        Invariant::ready_after_commit, "",
-        fmt::format("the kv of {} is claimed with {} layers, its source has {} values", name(node), n_layers, values),
-        "kv claim and number of layers");
+  if (claim == Claim::kv && values != shape.values()) {
+    context.violate(Invariant::ready_after_commit, "",
+                    fmt::format("the kv of {} is claimed with {} values in {} layers, its source has {}", name(node),
+                                shape.values(), shape.n_layers, values),
+                    "kv claim and number of values");
     return;
   }
   bool all_there = true;
-  each_key(claim, locator, n_layers, [&](std::size_t index, std::string_view key_name) {
+  each_key(claim, locator, shape, [&](std::size_t index, std::string_view key_name) {
     // A value may have gone again: evicted, or with its owner.
     const std::optional<std::uint64_t> stored = tap.stored_digest(key_name);
     if (!stored) {
@@ -158,15 +159,16 @@ void Monitor::Impl::check_bytes(Claim claim, const NodeRecord& node, std::string
   if (all_there) context.verdicts.checked(Invariant::ready_after_commit);
 }
 
-void Monitor::Impl::claim(Claim claim, std::string_view locator, std::uint32_t n_layers) {
+void Monitor::Impl::claim(Claim claim, std::string_view locator, const ChunkShape& shape) {
   const std::uint32_t node = claims.node_of_locator(locator, operation.source);
   context.log.event(now(), "claim", std::array{hash_of(locator), static_cast<std::uint64_t>(claim)},
                     [&] { return fmt::format("{} of {}", sim::name_of(claim), name(claims.node(node))); });
   ++operation.claims_made;
   claims.node(node).claims |= bit_of(claim);
   note_claimed(claims.node(node), claim);
+  if (claim == Claim::kv) claims.node(node).shape = shape;
   if (operation.kind == Operation::restore) {  // a hint, until a get confirms it
-    each_key(claim, locator, n_layers,
+    each_key(claim, locator, shape,
              [&](std::size_t, std::string_view key_name) { claims.assign(claims.key(key_name), node, claim); });
     return;
   }
@@ -182,7 +184,7 @@ void Monitor::Impl::claim(Claim claim, std::string_view locator, std::uint32_t n
     }
     return;
   }
-  if (proven(claim, node, locator, n_layers)) check_bytes(claim, claims.node(node), locator, n_layers);
+  if (proven(claim, node, locator, shape)) check_bytes(claim, claims.node(node), locator, shape);
 }
 
 std::string Monitor::Impl::why_it_stays(const NodeRecord& node, Claim claim) const {
@@ -221,8 +223,9 @@ void Monitor::Impl::withdraw(Claim claim, std::string_view locator) {
   node.standing[static_cast<std::size_t>(claim)].withdrawn_at = ++claim_changes;
   if (!operation.may_evict(index)) {
     context.verdicts.checked(Invariant::no_publish_on_failure);
-    if (surely_stored(node, claim)) operation.given_up.push_back({index, claim, 0});
-    check_withdrawal(index, claim, locator);
+    const bool corrupt = !memory_store && was_found_corrupt(index, claim, locator);
+    if (!corrupt && surely_stored(node, claim)) operation.given_up.push_back({index, claim, 0});
+    check_withdrawal(index, claim, locator, corrupt);
     return;
   }
   context.verdicts.checked(Invariant::pinned_stays);

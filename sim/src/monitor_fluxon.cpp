@@ -104,11 +104,14 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     return text;
   }
 
-  // Notes the plan's slots, as its blob says.
+  // Notes the plan's slots, as its blob says, and whether that can be so.
   void note_slots(PlanRecord& plan, PlanPtr ptr) {
     const std::span<const std::uint64_t> addresses = decode(ptr, plan.keys.size());
+    sound = addresses.size() == plan.keys.size();
     for (std::size_t i = 0; i < addresses.size(); ++i) {
       const HostPlace place = monitor.segments.locate(addresses[i]);
+      sound &= place.segment != kNowhere && place.offset % kSlotAlignment == 0 &&
+               (place.read_side == (plan.sort == PlanSort::read) || !monitor.segments.has_two_mappings(place.segment));
       if (place.segment == kNowhere || (i > 0 && place.segment != plan.segment)) {
         plan.segment = kNowhere;
         plan.slots.clear();
@@ -124,7 +127,9 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     }
     monitor.fields.push_back(plan.segment);
     std::ranges::sort(plan.slots, {}, &PlanSlot::offset);
+    sound &= std::ranges::adjacent_find(plan.slots, {}, &PlanSlot::offset) == plan.slots.end();
   }
+  bool sound = false;  // the last plan's blob: one that its caller has no reason to refuse
 
   void open_plan(PlanSort sort, PlanPtr ptr, std::span<const std::uint32_t> keys, std::uint64_t value_bytes) {
     PlanRecord& plan = monitor.plans.open_plan();
@@ -374,6 +379,9 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
       handle.started_ns = monitor.now();
       handle.start = *answer;
       handle.keys.assign(scratch.begin(), scratch.end());
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (monitor.tap.is_damaged(keys[i])) handle.damaged.push_back(scratch[i]);
+      }
       if (monitor.context.on_moment) monitor.tell_opened(handle, whose());
       found(answer->raw_prefix_hit_len, submitted_ns);
     }
@@ -433,6 +441,8 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
                                                 std::min<std::size_t>(prefix_len, handle->keys.size()));
       open_plan(PlanSort::read, *answer, keys, 0);
       for (const std::uint32_t key : keys) readable(key);
+      // Through a plan that cannot be, nothing is read.
+      if (sound) monitor.note_damaged(*handle, keys);
     }
     monitor.about(ThingKind::handle, ordinal);
     monitor.log(kCall, answer, [&] {

@@ -68,6 +68,7 @@ struct Monitor::Impl {
   std::uint64_t claim_changes = 0;
   std::uint32_t last_epoch_before = 0;  // of the operation that ended last, when it began
   bool last_doubtful = false;           // it was not told all that it asked
+  bool last_read_damaged = false;       // it was given values, of what is claimed, that were damaged
   std::uint64_t heard = 0;              // answers of wait_local_segments_ready
   std::uint64_t known = 0;              // the newest of them that has been learned
   std::vector<std::uint64_t> fields;    // of the event being logged
@@ -150,9 +151,13 @@ struct Monitor::Impl {
   void note_asked(const AskedRun& run, Keys keys, std::size_t asked_keys, const Result<GetStart>& answer, bool all);
   // A transfer of it found something gone.
   void note_vanished(const HandleRecord& handle);
+  // A read plan over `keys`, which its transfer gave.
+  void note_damaged(const HandleRecord& handle, std::span<const std::uint32_t> keys);
   void check_asked_for(const AskedRun& run, const NodeRecord& node);
+  // By the operation: a value of it is not its source's.
+  [[nodiscard]] bool was_found_corrupt(std::uint32_t node, Claim claim, std::string_view locator);
   // Of a claim that is withdrawn, not to evict it.
-  void check_withdrawal(std::uint32_t node, Claim claim, std::string_view locator);
+  void check_withdrawal(std::uint32_t node, Claim claim, std::string_view locator, bool corrupt);
   [[nodiscard]] bool owner_usable() const;
   // At the end of an operation.
   void check_agreement(bool ok);
@@ -164,7 +169,7 @@ struct Monitor::Impl {
   void begin(Operation kind, std::uint32_t source);
   void end(bool ok);
   void end_warm_up(bool ok);
-  void claim(Claim claim, std::string_view locator, std::uint32_t n_layers);
+  void claim(Claim claim, std::string_view locator, const ChunkShape& shape);
   void hold(std::uint64_t identity);
   void withdraw(Claim claim, std::string_view locator);
   // Before the key is asked to go, and after.
@@ -182,11 +187,11 @@ struct Monitor::Impl {
   [[nodiscard]] std::string why_it_stays(const NodeRecord& node, Claim claim) const;
   // Each key of it answered 0 in this generation, and nothing has spoken against it since.
   [[nodiscard]] bool surely_stored(const NodeRecord& node, Claim claim) const;
-  [[nodiscard]] bool proven(Claim claim, std::uint32_t node, std::string_view locator, std::uint32_t n_layers);
-  void check_bytes(Claim claim, const NodeRecord& node, std::string_view locator, std::uint32_t n_layers);
+  [[nodiscard]] bool proven(Claim claim, std::uint32_t node, std::string_view locator, const ChunkShape& shape);
+  void check_bytes(Claim claim, const NodeRecord& node, std::string_view locator, const ChunkShape& shape);
   // `visit(index, key)` of each key of a claim, in order.
   template <class Visit>
-  void each_key(Claim claim, std::string_view locator, std::uint32_t n_layers, Visit&& visit) {
+  void each_key(Claim claim, std::string_view locator, const ChunkShape& shape, Visit&& visit) {
     if (claim == Claim::latent) {
       visit(std::size_t{0}, locator);
       return;
@@ -194,12 +199,11 @@ struct Monitor::Impl {
     key_name_.assign(locator);
     key_name_ += ":L";
     const std::size_t stem = key_name_.size();
-    for (std::uint32_t layer = 0; layer < n_layers; ++layer) {
+    for (std::size_t value = 0; value < shape.values(); ++value) {
       key_name_.resize(stem);
-      fmt::format_to(std::back_inserter(key_name_), "{}:k", layer);
-      visit(std::size_t{2} * layer, std::string_view(key_name_));
-      key_name_.back() = 'v';
-      visit(std::size_t{2} * layer + 1, std::string_view(key_name_));
+      fmt::format_to(std::back_inserter(key_name_), "{}{}", shape.layer_of(value),
+                     kPartSuffixes[static_cast<std::size_t>(shape.part_of(value))]);
+      visit(value, std::string_view(key_name_));
     }
   }
 

@@ -21,6 +21,7 @@ struct OperationRecord {
   bool registration_failed = false;
   bool looks_failed = false;   // it asked for the segments, and was not told
   bool commit_failed = false;  // of one plan, while another of the operation stored
+  bool read_damaged = false;   // it was given values, of what is claimed, that were damaged
   struct Claimed {
     std::uint32_t node = kNobody;
     Claim claim = Claim::kv;
@@ -43,7 +44,7 @@ struct OperationRecord {
     source = of_source;
     claims_made = 0;
     calls = 0;
-    registration_failed = looks_failed = commit_failed = false;
+    registration_failed = looks_failed = commit_failed = read_damaged = false;
     asked.clear();
     heard = 0;
     removed.clear();

@@ -14,6 +14,8 @@ std::uint64_t digest_of_geometry(const Geometry& geometry) {
                                    geometry.ring_frames,  geometry.sink_frames,      geometry.full_length ? 1U : 0U,
                                    geometry.latent_bytes, geometry.timesteps,        geometry.kv_token_bytes.size()};
   words.insert(words.end(), geometry.kv_token_bytes.begin(), geometry.kv_token_bytes.end());
+  // Others keep the digest that they have.
+  if (geometry.scale_token_bytes != 0) words.push_back(geometry.scale_token_bytes);
   return digest_of(words.data(), words.size() * sizeof(std::uint64_t));
 }
 
@@ -43,9 +45,8 @@ LayoutIndex Oracle::layout_of(const Geometry& geometry) {
   EngineLayout layout;
   layout.geometry = geometry;
   layout.digest = digest;
-  for (std::size_t tensor = 0; tensor < 2ULL * geometry.n_layers; ++tensor) {
-    const std::uint64_t token_bytes = geometry.kv_token_bytes[tensor % geometry.kv_token_bytes.size()];
-    layout.frame_bytes.push_back(token_bytes * geometry.frame_tokens);
+  for (std::size_t tensor = 0; tensor < geometry.tensors(); ++tensor) {
+    layout.frame_bytes.push_back(geometry.token_bytes(tensor) * geometry.frame_tokens);
     layout.frame_bytes_total += layout.frame_bytes.back();
   }
   layouts_.push_back(std::move(layout));

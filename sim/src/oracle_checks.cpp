@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "holdfast/sim/cold_ring.hpp"
 #include "holdfast/sim/oracle.hpp"
@@ -17,8 +19,10 @@ std::string text_of(const RingIndices& indices) {
 std::string Oracle::place(NodeIndex node, std::size_t tensor, std::uint32_t frame) const {
   const EngineLayout& sizes = layouts_[nodes_[node].layout];
   if (tensor == sizes.tensors()) return "the latent of " + describe(node);
-  return std::string(tensor % 2 == 0 ? "K" : "V") + " of layer " + std::to_string(tensor / 2) + ", frame " +
-         std::to_string(frame) + " of " + describe(node);
+  static constexpr std::array<std::string_view, kScaledParts> kWords{"K", "V", "the scales of K", "the scales of V"};
+  const ChunkShape shape = sizes.geometry.chunk_shape();
+  return std::string(kWords[static_cast<std::size_t>(shape.part_of(tensor))]) + " of layer " +
+         std::to_string(shape.layer_of(tensor)) + ", frame " + std::to_string(frame) + " of " + describe(node);
 }
 
 std::optional<Oracle::Wrong> Oracle::judge(const std::byte* bytes, NodeIndex node, std::size_t tensor,

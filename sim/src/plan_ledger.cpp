@@ -79,6 +79,7 @@ void PlanLedger::end_plan(PlanRecord& plan, Call by, Nanos at_ns) {
 HandleRecord& PlanLedger::open_handle() {
   HandleRecord& handle = handles_[take(handles_, live_handles_, spare_handles_)];
   handle.keys.clear();
+  handle.damaged.clear();
   handle.ordinal = ++handle_ordinal_;
   handle.transfer_refused = false;
   return handle;

@@ -55,6 +55,7 @@ struct HandleRecord {
   Nanos started_ns = 0;
   GetStart start;
   std::vector<std::uint32_t> keys;
+  std::vector<std::uint32_t> damaged;  // of the keys: pinned as they were when it began
   bool transfer_refused = false;
 };
 

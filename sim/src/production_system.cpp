@@ -28,6 +28,10 @@ Layout layout_of(const Geometry& geometry) {
   if (geometry.kv_token_bytes.size() > 1) {
     for (const std::uint32_t bytes : geometry.kv_token_bytes) layout.mixed_kv_shapes.push_back({bytes});
   }
+  if (geometry.scale_token_bytes > 0) {
+    layout.scale_shape = {geometry.scale_token_bytes};
+    layout.scale_dtype = "int8";
+  }
   if (geometry.latent_bytes > 0) {
     layout.latent_shape = {geometry.latent_bytes};
     layout.latent_dtype = "uint8";
@@ -59,11 +63,11 @@ class Listener final : public TrieListener {
  public:
   explicit Listener(ClaimListener& claims) : claims_(claims) {}
   void on_blob_ready(const Node& node) override {
-    claims_.on_claim(Claim::kv, kv_locator(node.key()), node.blob().n_layers, node.blob().nbytes);
+    claims_.on_claim(Claim::kv, kv_locator(node.key()), node.blob().shape, node.blob().nbytes);
   }
   void on_blob_withdrawn(const Node& node) override { claims_.on_withdrawal(Claim::kv, kv_locator(node.key())); }
   void on_skeleton_ready(const Node& node) override {
-    claims_.on_claim(Claim::latent, latent_locator(node.key()), 0, node.skeleton().nbytes);
+    claims_.on_claim(Claim::latent, latent_locator(node.key()), {}, node.skeleton().nbytes);
   }
   void on_skeleton_withdrawn(const Node& node) override {
     claims_.on_withdrawal(Claim::latent, latent_locator(node.key()));
@@ -115,6 +119,7 @@ PlanOptions plan_options(const SystemOptions& options) {
   PlanOptions plan;
   if (options.grant_bytes != 0) plan.registry.piece_bytes = options.grant_bytes;
   if (options.batches_in_flight != 0) plan.overlap = {CopyMode::overlapped, options.batches_in_flight, 1};
+  plan.checksums = options.checksums;
   return plan;
 }
 
@@ -273,6 +278,7 @@ class ProductionSystem final : public SystemUnderTest {
     inspection.nodes = counts.forest.nodes;
     inspection.read_only_fallbacks = counts.registry.read_only_fallbacks;
     inspection.translated_mappings = counts.registry.translated_mappings;
+    inspection.stats = counts.stats;
     return inspection;
   }
 

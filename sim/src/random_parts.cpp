@@ -159,7 +159,7 @@ std::optional<Step> draw_step(const Trace& trace, std::size_t place, StepKind ki
   if (kind == StepKind::evict || kind == StepKind::store_evict) {
     step.depth = static_cast<std::uint32_t>(rng.below(kDepthMax));
   }
-  if (kind == StepKind::store_evict) step.amount = rng.below(2);
+  if (kind == StepKind::store_evict) step.amount = rng.below(trace.checksums ? 4 : 2);
   return step;
 }
 

@@ -36,6 +36,7 @@ std::string_view different_finding(const RunResult& one, const RunResult& other)
       one.exempt_keys != other.exempt_keys || one.evictions != other.evictions) {
     return "the totals";
   }
+  if (one.stats != other.stats) return "what the store says of itself";
   return {};
 }
 

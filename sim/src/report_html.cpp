@@ -72,6 +72,7 @@ std::string report_html(const Report& report) {
   fill_marks(report, page);
   fill_workload(report, page);
   fill_sweep(report, page);
+  fill_store(report, page);
   fill_cases(report, page);
   fill_determinism(report, page);
   kainjow::mustache::mustache page_template{std::string(report_part("page.mustache"))};

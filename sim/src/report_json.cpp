@@ -25,6 +25,32 @@ Json invariants_of(const Report& report) {
   return all;
 }
 
+Json transfers_of(const TransferStats& transfers) {
+  const std::optional<double> rate = gib_per_second(transfers);
+  return {{"operations", transfers.operations},
+          {"bytes", transfers.bytes},
+          {"virtual_s", seconds(transfers.time_ns)},
+          {"gib_per_s", rate ? Json(*rate) : Json()}};
+}
+
+Json length_of(const ListLength& length) { return {{"at_end", length.now}, {"peak", length.peak}}; }
+
+Json store_of(const Stats& stats) {
+  Json store = Json::object();
+  Json& stages = store["stages"];
+  for (std::size_t i = 0; i < kStageCount; ++i) {
+    const StageStats& stage = stats.stages[i];
+    stages[std::string(name_of(static_cast<Stage>(i)))] = {
+        {"operations", stage.operations}, {"failures", stage.failures}, {"virtual_s", seconds(stage.time_ns)}};
+  }
+  store["transfers"] = {{"to_host", transfers_of(stats.to_host)}, {"to_device", transfers_of(stats.to_device)}};
+  for (const Counter& counter : counters()) store["counters"][std::string(counter.name)] = stats.*counter.value;
+  store["unsettled_keys"] = length_of(stats.unsettled_keys);
+  store["quarantined_plans"] = length_of(stats.quarantined_plans);
+  store["accounted_bytes_at_end"] = stats.accounted_bytes;
+  return store;
+}
+
 Json violations_of(const Report& report) {
   Json all = Json::array();
   for (const ReportViolation& violation : report.violations) {
@@ -145,6 +171,7 @@ std::string report_json(const Report& report) {
   json["virtual_s"] = seconds(result.virtual_ns);
   json["chunks"] = {{"generated", result.chunks_generated}, {"hit", result.chunks_hit}, {"evicted", result.evictions}};
   json["bytes"] = {{"to_host", result.bytes_to_host}, {"to_device", result.bytes_to_device}};
+  json["store"] = store_of(result.stats);
   json["exempt_keys"] = result.exempt_keys;
   json["invariants"] = invariants_of(report);
   json["violations"] = violations_of(report);

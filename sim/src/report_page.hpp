@@ -29,6 +29,7 @@ void fill_faults(const Report& report, PageData& page);
 void fill_marks(const Report& report, PageData& page);
 void fill_workload(const Report& report, PageData& page);
 void fill_sweep(const Report& report, PageData& page);
+void fill_store(const Report& report, PageData& page);
 void fill_cases(const Report& report, PageData& page);
 void fill_determinism(const Report& report, PageData& page);
 

@@ -67,6 +67,7 @@ PageData sections_of(const Report& report) {
   sections << section("marks", "Marks", missed == 0 ? "" : fmt::format("{} never reached", missed), "warn");
   if (report.workload) sections << section("workload", "Workload");
   if (report.sweep) sections << section("sweep", "Sweep");
+  if (!store_text(report).empty()) sections << section("store", "Store");
   sections << section("cases", "Cases");
   sections << section("determinism", "Determinism", result.diverged == 0 ? "" : with_thousands(result.diverged), "bad");
   return sections;

@@ -1,4 +1,4 @@
-// The sections that are plain tables: invariants, marks, workload, sweep, cases, determinism.
+// The sections that are plain tables: invariants, marks, workload, sweep, store, cases, determinism.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -110,6 +110,12 @@ void fill_sweep(const Report& report, PageData& page) {
                        with_thousands(figures.fired), kLegalCellCount, figures.cells_reached, figures.never_made.size(),
                        figures.gaps.size()));
   page.set("sweep", page_text(sweep_tables(figures)));
+}
+
+void fill_store(const Report& report, PageData& page) {
+  const std::string text = store_text(report);
+  page.set("has_store", PageData(!text.empty()));
+  page.set("store", page_text(text));
 }
 
 void fill_cases(const Report& report, PageData& page) {

@@ -173,6 +173,8 @@ std::string runtimes_text(const std::vector<RuntimeInfo>& runtimes) {
 std::string summary_text(const Report& report, bool colour) {
   std::string text = invariants_text(report) + '\n';
   text += report.workload ? workload_text(*report.workload, report.result) : campaign_text(report);
+  const std::string store = store_text(report);
+  if (!store.empty()) text += '\n' + store;
   constexpr std::size_t kShownMax = 10;
   for (std::size_t i = 0; i < std::min(report.violations.size(), kShownMax); ++i) {
     text += '\n' + violation_text(report.violations[i], colour);

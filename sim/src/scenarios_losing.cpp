@@ -121,6 +121,23 @@ void store_evicts_between(TraceBuilder& trace) {
   trace.generate(reader);
 }
 
+void damaged(TraceBuilder& trace) {
+  trace.trace().checksums = true;
+  one_piece(trace);
+  const std::uint32_t g = trace.geometry(rolling(4, 0));
+  const Actions actions = numbered(4);
+  const Id writer = write_all(trace, g, actions);
+  trace.pass_time(kSettled);
+  trace.damage_blob(writer, 3);
+  const Id reader = resume_then_generate(trace, g, actions, 1);
+  trace.pass_time(kSettled);
+  trace.damage_latent(reader, 3);
+  trace.snapshot();
+  trace.restart();
+  trace.pass_time(kSettled);
+  resume_then_generate(trace, g, actions, 1);
+}
+
 void handle_times_out(TraceBuilder& trace) {
   one_piece(trace);
   const std::uint32_t g = trace.geometry(rolling(4, 0));

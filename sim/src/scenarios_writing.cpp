@@ -54,6 +54,25 @@ void mixed_write(TraceBuilder& trace) {
   resume_then_generate(trace, g, numbered(1), 0);
 }
 
+void quantised(TraceBuilder& trace) {
+  trace.trace().batches_in_flight = 2;
+  one_piece(trace);
+  Geometry geometry = rolling(5, 1);
+  geometry.scale_token_bytes = 16;
+  const std::uint32_t g = trace.geometry(geometry);
+  const Actions actions = numbered(4);
+  const Id writer = write_all(trace, g, actions);
+  trace.pass_time(kSettled);
+  resume_then_generate(trace, g, actions, 0);
+  trace.pass_time(kSecond);  // until its holders have dropped
+  trace.evict(writer, 3);
+  trace.store_evict_blob(writer, 2);
+  trace.snapshot();
+  trace.restart();
+  trace.pass_time(kSettled);
+  resume_then_generate(trace, g, actions, 2);
+}
+
 void repeated_write(TraceBuilder& trace) {
   one_piece(trace);
   const std::uint32_t g = trace.geometry(rolling(5, 1));

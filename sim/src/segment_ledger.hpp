@@ -35,6 +35,10 @@ class SegmentLedger {
     return segment < known_.size() ? known_[segment].epoch : kNowhere;
   }
   [[nodiscard]] std::uint64_t generation_of(std::uint32_t segment) const { return known_[segment].generation; }
+  // It is read through another mapping than it is written through.
+  [[nodiscard]] bool has_two_mappings(std::uint32_t segment) const {
+    return known_[segment].write_base != known_[segment].read_base;
+  }
   [[nodiscard]] std::uint64_t bytes_left(const HostPlace& place) const {
     return known_[place.segment].bytes - place.offset;
   }

@@ -10,13 +10,15 @@ namespace {
 
 std::uint64_t special_settings(const Trace& trace) {
   const Trace plain;
-  std::uint64_t special =
-      (trace.in_memory_store ? 1U : 0U) + (trace.batches_in_flight != 0 ? 1U : 0U) +
-      (trace.pump_probes != 0 ? 1U : 0U) + (trace.copy_stream ? 1U : 0U) + (trace.capacity_bytes != 0 ? 1U : 0U) +
-      (trace.lower_mark_bytes != 0 ? 1U : 0U) + (trace.eviction != plain.eviction ? 1U : 0U) +
-      (trace.segment_bytes != plain.segment_bytes ? 1U : 0U) + (trace.grant_bytes != plain.grant_bytes ? 1U : 0U);
+  std::uint64_t special = (trace.in_memory_store ? 1U : 0U) + (trace.batches_in_flight != 0 ? 1U : 0U) +
+                          (trace.pump_probes != 0 ? 1U : 0U) + (trace.checksums ? 1U : 0U) +
+                          (trace.copy_stream ? 1U : 0U) + (trace.capacity_bytes != 0 ? 1U : 0U) +
+                          (trace.lower_mark_bytes != 0 ? 1U : 0U) + (trace.eviction != plain.eviction ? 1U : 0U) +
+                          (trace.segment_bytes != plain.segment_bytes ? 1U : 0U) +
+                          (trace.grant_bytes != plain.grant_bytes ? 1U : 0U);
   for (const Geometry& geometry : trace.geometries) {
-    special += (geometry.full_length ? 0U : 1U) + (geometry.latent_bytes != 0 ? 1U : 0U);
+    special += (geometry.full_length ? 0U : 1U) + (geometry.latent_bytes != 0 ? 1U : 0U) +
+               (geometry.scale_token_bytes != 0 ? 1U : 0U);
   }
   for (const FaultPoint& fault : trace.faults) special += fault.persistent ? 1 : 0;
   return special;

@@ -20,6 +20,7 @@ enum Setting : std::uint32_t {
   kStore,
   kOverlap,
   kPumpProbes,
+  kChecksums,
   kCopyStream,
   kCapacity,
   kLowerMark,
@@ -28,7 +29,7 @@ enum Setting : std::uint32_t {
   kGrant,
   kTraceSettings
 };
-enum GeometrySetting : std::uint32_t { kFullWithoutSink, kFull, kFitRing, kNoLatents, kGeometrySettings };
+enum GeometrySetting : std::uint32_t { kFullWithoutSink, kFull, kFitRing, kNoLatents, kNoScales, kGeometrySettings };
 enum FaultSetting : std::uint32_t { kFirstOfCall, kFirstOfKind, kTransient, kFaultSettings };
 enum Sizes : std::uint32_t { kOneSize, kOneSizeFirstCalls, kOneSizeLess, kSizesVariants };
 enum Number : std::uint32_t { kLeast, kLeadingDigit, kHalf, kTwoLess, kOneLess, kNumberVariants };
@@ -208,6 +209,9 @@ bool set_geometry(Trace& trace, std::uint32_t index, std::uint32_t setting) {
     case kNoLatents:
       geometry.latent_bytes = 0;
       return true;
+    case kNoScales:
+      geometry.scale_token_bytes = 0;
+      return true;
     default:
       return false;
   }
@@ -226,6 +230,14 @@ bool plain_setting(Trace& trace, const Edit& edit) {
     case kPumpProbes:
       trace.pump_probes = plain.pump_probes;
       return true;
+    case kChecksums: {
+      const auto damages = [](const Step& step) {
+        return step.kind == StepKind::store_evict && step.amount >= kDamageBlob;
+      };
+      if (std::any_of(trace.steps.begin(), trace.steps.end(), damages)) return false;
+      trace.checksums = plain.checksums;
+      return true;
+    }
     case kCopyStream:
       trace.copy_stream = plain.copy_stream;
       return true;

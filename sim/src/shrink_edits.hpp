@@ -23,6 +23,7 @@ void each_number(AnyTrace& trace, Visit&& visit) {
     visit(geometry.ring_frames, 1U);
     visit(geometry.frame_tokens, 1U);
     for (auto& bytes : geometry.kv_token_bytes) visit(bytes, 16U);
+    visit(geometry.scale_token_bytes, 16U);
     visit(geometry.latent_bytes, 16U);
     visit(geometry.timesteps, 1U);
     visit(geometry.break_even_k, 1U);

@@ -250,6 +250,12 @@ bool Tap::is_stored(std::string_view key) const {
   return view && view->state != fakes::KeyState::prepared;
 }
 
+bool Tap::is_damaged(std::string_view key) const {
+  if (impl_->owner.damages() == 0) return false;
+  const auto view = impl_->owner.peek(key);
+  return view && view->damaged;
+}
+
 void Tap::for_each_stored(const std::function<void(std::string_view)>& visit) const {
   impl_->owner.for_each_stored_key([&](std::string_view key, const fakes::KeyView&) { visit(key); });
 }

@@ -18,6 +18,13 @@ constexpr std::array<std::string_view, kEvictionCount> kEvictionNames{"lru", "fr
 
 }  // namespace
 
+std::uint64_t Geometry::token_bytes(std::size_t tensor) const {
+  const ChunkShape shape = chunk_shape();
+  const auto part = static_cast<std::uint32_t>(shape.part_of(tensor));
+  if (part >= kPlainParts) return scale_token_bytes;
+  return kv_token_bytes[(std::size_t{kPlainParts} * shape.layer_of(tensor) + part) % kv_token_bytes.size()];
+}
+
 std::string_view name_of(Eviction eviction) { return kEvictionNames.at(static_cast<std::size_t>(eviction)); }
 std::string_view name_of(StepKind kind) { return kStepNames.at(static_cast<std::size_t>(kind)); }
 std::string_view name_of(ChoiceKind kind) { return kChoiceNames.at(static_cast<std::size_t>(kind)); }

@@ -141,6 +141,16 @@ void TraceAuthor::begin() {
     const Id step = trace_.warm_up(modes.ratio(1, 4) ? modes.between(1, asks) : 0);
     if (trouble) registration_trouble(step);
   }
+  trace.checksums = modes.ratio(1, 3) && !trace.in_memory_store;
+  if (!large && modes.ratio(1, 4)) {
+    const auto draw_scales = [&] { return static_cast<std::uint32_t>(modes.between(1, 8) * 16); };
+    const std::uint32_t scales = draw_scales();
+    for (Geometry& geometry : trace.geometries) geometry.scale_token_bytes = scales;
+    // Layouts that differ in their scales, perhaps in nothing else, share nothing either.
+    if (trace.geometries.size() > 1 && modes.ratio(1, 3)) {
+      trace.geometries.back().scale_token_bytes = modes.ratio(1, 2) ? 0 : draw_scales();
+    }
+  }
   continue_on(paths_.front());
 }
 
@@ -256,8 +266,8 @@ void TraceAuthor::forget_sessions() { last_session_ = 0; }
 std::uint32_t TraceAuthor::kv_groups(const Path& path) {
   const Geometry& geometry = geometry_of(path);
   std::set<std::uint32_t> sizes;
-  for (std::uint32_t value = 0; value < 2 * geometry.n_layers; ++value)
-    sizes.insert(geometry.kv_token_bytes[value % geometry.kv_token_bytes.size()]);
+  for (std::size_t value = 0; value < geometry.tensors(); ++value)
+    sizes.insert(static_cast<std::uint32_t>(geometry.token_bytes(value)));
   return static_cast<std::uint32_t>(sizes.size());
 }
 

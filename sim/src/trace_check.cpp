@@ -76,10 +76,14 @@ Status check_geometry(const Trace& trace, std::size_t index, const TraceLimits& 
     return refuse(where, fmt::format("a rolling ring of {} frames of which {} are sink cannot take chunks of {}",
                                      g.ring_frames, g.sink_frames, g.frames_per_chunk));
   std::uint64_t ring_bytes = 0;
-  for (std::uint32_t value = 0; value < 2 * g.n_layers; ++value) {
-    const std::size_t size_index = value % g.kv_token_bytes.size();
-    const std::uint64_t token_bytes = g.kv_token_bytes[size_index];
-    const std::string size_where = fmt::format("{}.kv_token_bytes[{}]", where, size_index);
+  for (std::size_t value = 0; value < g.tensors(); ++value) {
+    const ChunkShape shape = g.chunk_shape();
+    const auto part = static_cast<std::uint32_t>(shape.part_of(value));
+    const std::uint64_t token_bytes = g.token_bytes(value);
+    const std::string size_where =
+        part >= kPlainParts ? where + ".scale_token_bytes"
+                            : fmt::format("{}.kv_token_bytes[{}]", where,
+                                          (kPlainParts * shape.layer_of(value) + part) % g.kv_token_bytes.size());
     if (Status status = check_range(size_where, token_bytes, 1, kMaxValueBytes); !status) return status;
     const std::uint64_t frame_bytes = times(g.frame_tokens, token_bytes);
     if (Status status = check_value_bytes(trace, size_where, times(g.frames_per_chunk, frame_bytes)); !status)
@@ -174,7 +178,9 @@ class StepChecker {
       if (step.declared_geometry != 0) return misplaced("declared_geometry");
       if (!step.actions.empty()) return misplaced("actions");
     }
-    if (step.kind == StepKind::store_evict) return check_range(where_ + ".amount", step.amount, 0, 1);
+    if (step.kind == StepKind::store_evict) {
+      return check_range(where_ + ".amount", step.amount, 0, trace_.checksums ? kDamageLatent : kEvictLatent);
+    }
     if (step.kind == StepKind::make_room) return check_range(where_ + ".amount", step.amount, 0, kHugeBytes);
     if (step.kind != StepKind::pass_time) return {};
     if (step.amount > kPassTimeTotalMaxNs - passed_ns_)

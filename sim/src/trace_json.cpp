@@ -56,6 +56,7 @@ std::string write_geometry(const Geometry& geometry) {
   line.number_unless("sink_frames", geometry.sink_frames, 0);
   line.flag_unless("full_length", geometry.full_length, true);
   line.list("kv_token_bytes", geometry.kv_token_bytes, [](std::uint32_t bytes) { return fmt::format("{}", bytes); });
+  line.number_unless("scale_token_bytes", geometry.scale_token_bytes, 0);
   line.number_unless("latent_bytes", geometry.latent_bytes, 0);
   line.number_unless("timesteps", geometry.timesteps, 1);
   line.number_unless("break_even_k", geometry.break_even_k, 1);
@@ -150,6 +151,7 @@ Status read_geometry(const Json& json, std::string where, Geometry& geometry) {
       geometry.kv_token_bytes.push_back(static_cast<std::uint32_t>(*bytes));
     }
   }
+  fields.unsigned_field("scale_token_bytes", geometry.scale_token_bytes, kU32Max);
   fields.unsigned_field("latent_bytes", geometry.latent_bytes, kU32Max);
   fields.unsigned_field("timesteps", geometry.timesteps, kU32Max);
   fields.unsigned_field("break_even_k", geometry.break_even_k, kU32Max);
@@ -250,6 +252,7 @@ Result<Trace> read_fields(const Json& root, const TraceLimits& limits) {
   fields.bool_field("in_memory_store", trace.in_memory_store);
   fields.unsigned_field("batches_in_flight", trace.batches_in_flight, limits.batches_in_flight_max);
   fields.unsigned_field("pump_probes", trace.pump_probes, limits.pump_probes_max);
+  fields.bool_field("checksums", trace.checksums);
   fields.bool_field("copy_stream", trace.copy_stream);
   Status status = read_section(
       fields, "geometries", kGeometriesMax, true, trace.geometries,
@@ -282,6 +285,7 @@ std::string write_trace(const Trace& trace) {
   if (trace.in_memory_store) out += ",\n  \"in_memory_store\": true";
   if (trace.batches_in_flight != 0) out += fmt::format(",\n  \"batches_in_flight\": {}", trace.batches_in_flight);
   if (trace.pump_probes != 0) out += fmt::format(",\n  \"pump_probes\": {}", trace.pump_probes);
+  if (trace.checksums) out += ",\n  \"checksums\": true";
   if (trace.copy_stream) out += ",\n  \"copy_stream\": true";
   write_section(out, "geometries", trace.geometries, write_geometry);
   write_section(out, "steps", trace.steps, write_step);

@@ -322,7 +322,7 @@ class Mutation {
   void change_geometry() {
     Geometry& geometry = trace_.geometries[rng_.below(trace_.geometries.size())];
     const auto nudge = [&](std::uint32_t value) { return value > 1 && rng_.ratio(1, 2) ? value - 1 : value + 1; };
-    switch (rng_.below(7)) {
+    switch (rng_.below(8)) {
       case 0:
         geometry.ring_frames = nudge(geometry.ring_frames);
         break;
@@ -340,6 +340,9 @@ class Mutation {
         break;
       case 5:
         geometry.full_length = !geometry.full_length;
+        break;
+      case 6:
+        geometry.scale_token_bytes = geometry.scale_token_bytes == 0 ? 32 : 0;
         break;
       default:
         geometry.break_even_k = nudge(geometry.break_even_k);

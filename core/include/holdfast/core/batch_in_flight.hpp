@@ -11,6 +11,7 @@
 #include "holdfast/core/copy_stream.hpp"
 #include "holdfast/core/runtime.hpp"
 #include "holdfast/core/segment_registry.hpp"
+#include "holdfast/core/stats.hpp"
 
 namespace holdfast {
 
@@ -57,6 +58,8 @@ class BatchInFlight {
       return live;
     }
     may_be_in_flight_ = true;
+    bytes_ = batch.bytes();
+    submitted_ns_ = runtime_.clock.now_ns();
     Status submitted = runtime_.cuda.copy_batch(batch.direction(), batch.copies(), stream_.stream);
     if (submitted && event_) submitted = runtime_.cuda.event_record(*event_, stream_.stream);
     failed_ = failed_ || !submitted;
@@ -95,6 +98,9 @@ class BatchInFlight {
   [[nodiscard]] bool waits_by_event() const { return may_be_in_flight_ && event_.has_value() && !failed_; }
   // All of it was submitted, and the first wait for it succeeded: only then may its bytes be committed.
   [[nodiscard]] bool arrived() const { return !may_be_in_flight_ && !failed_; }
+  void tell(TransferMeter& meter) const {
+    if (arrived()) meter.arrived(bytes_, submitted_ns_, landed_ns_);
+  }
 
   // Failures of its event after which it went on.
   void move_absorbed_to(std::vector<Error>& errors) {
@@ -122,6 +128,7 @@ class BatchInFlight {
   void landed() {
     if (may_be_in_flight_) registry_.end_use(generation_);
     may_be_in_flight_ = false;
+    landed_ns_ = runtime_.clock.now_ns();
     drop_event();
   }
 
@@ -139,6 +146,9 @@ class BatchInFlight {
   std::optional<EventRef> event_;
   bool may_be_in_flight_ = false;
   bool failed_ = false;
+  std::uint64_t bytes_ = 0;  // submitted
+  Nanos submitted_ns_ = 0;
+  Nanos landed_ns_ = 0;
   std::vector<Error> absorbed_;
 };
 

@@ -29,7 +29,8 @@ class Engine {
   // beside them gives another stream, with an event recorded behind what it has done to its tensors so far, and follows
   // the copies. The event is used until the next call, and not after the hook.
   virtual CopyStream copy_stream() { return stream(); }
-  // K of layer 0, V of layer 0, K of layer 1, ...: each the whole ring.
+  // The tensors of layer 0, those of layer 1, ..., in key order (K, V, and their scales where K and V are quantised):
+  // each the whole ring.
   virtual std::vector<DeviceTensor> ring() = 0;
   // How far the ring is filled now.
   virtual RingIndices indices() = 0;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "holdfast/core/chunk_shape.hpp"
 #include "holdfast/core/fluxon_runtime.hpp"
 #include "holdfast/core/sha256.hpp"
 
@@ -56,9 +57,7 @@ struct WorldParts {
 [[nodiscard]] std::string kv_locator(const NodeKey& key);
 [[nodiscard]] std::string latent_locator(const NodeKey& key);
 
-enum class KvPart : std::uint8_t { k, v };
-
-// `{locator}:L{layer}:k` or `:v`.
+// `{locator}:L{layer}:{name of the part}`, as `{locator}:L0:k`.
 [[nodiscard]] std::string kv_key(std::string_view locator, std::uint32_t layer, KvPart part);
 
 // Many keys in one allocation. The views of `keys()` live until the next change; moving the batch keeps them.
@@ -71,8 +70,9 @@ class KeyBatch {
   KeyBatch& operator=(const KeyBatch&) = delete;
 
   void add(std::string_view key);
-  // Every layer of a chunk in the order of an atomic group: L0:k, L0:v, L1:k, ...
-  void add_chunk(const NodeKey& key, std::uint32_t n_layers);
+  // Every value of a chunk in the order of an atomic group: L0:k, L0:v, L1:k, ...; with scales L0:k, L0:v, L0:ks,
+  // L0:vs, L1:k, ...
+  void add_chunk(const NodeKey& key, const ChunkShape& shape);
   void add_latent(const NodeKey& key);
 
   [[nodiscard]] Keys keys() const { return views_; }

@@ -27,7 +27,8 @@
 namespace holdfast {
 
 // Models PathTierStore. `runtime` and `tensors` outlive it, and so does `staging`, which is the caller's host memory
-// and at least as long as the longest value.
+// and at least as long as the longest value. It takes no checksums of its own, whatever a put's receipt could carry:
+// what a store keeps in files is its store's to verify. A read compares those that it is given.
 //
 // Two locks. The turn is for who uses the staging memory, one operation at a time, and is held across its calls: nobody
 // else could do anything with that memory. The book's guards what others ask about, is held across no call, and no
@@ -60,63 +61,16 @@ class OwnedSnapshots {
     return run.finish();
   }
 
-  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
-                         Absorbed& absorbed) {
-    if (Status valid = validate_tensors(runtime_.cuda, tensors); !valid) return std::move(valid.error());
-    if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
-    const std::scoped_lock turn(turn_);
-    Error failure = make_error(Errc::put_failed, "put", fmt::format("{} keys", keys.size()));
-    if (Status ready = ready_staging(absorbed); !ready)
-      return fail(std::move(failure), std::move(ready.error()), absorbed);
-    std::vector<std::vector<std::byte>> snapshots;
-    for (std::size_t begin = 0; begin < tensors.size(); begin = snapshots.size()) {
-      if (Status taken = take_round(tensors, begin, stream, snapshots); !taken) {
-        return fail(std::move(failure), std::move(taken.error()), absorbed);
-      }
-    }
-    std::size_t tried = 0;
-    Status stored = store_values(keys, snapshots, tried, absorbed);
-    for (std::size_t i = 0; i < tried; ++i) {
-      // What failed may be there all the same.
-      Status settled = stored ? Status() : store_.remove_tensor(keys[i]);
-      if (settled) {
-        book_.with([&](Book& book) { book.forget(keys[i]); });
-      } else {
-        book_.with([&](Book& book) { book.add(keys[i], tensors[i].bytes); });
-        failure.suppressed.push_back(std::move(settled.error()));
-      }
-    }
-    if (!stored) return fail(std::move(failure), std::move(stored.error()), absorbed);
-    return PutReceipt{PutVerdict::stored, runtime_.clock.now_ns()};
+  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream, Absorbed& absorbed,
+                         Stats* spent = nullptr) {
+    Stats own;
+    return put_within(keys, tensors, stream, absorbed, spent != nullptr ? *spent : own);
   }
 
-  ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed) {
-    const std::scoped_lock turn(turn_);
-    bool touched = false;
-    Status restored = validate_tensors(runtime_.cuda, request.tensors);
-    if (restored) restored = ready_staging(absorbed);
-    if (!restored) return failed_read(std::move(restored.error()), touched, absorbed);
-    std::vector<std::vector<std::byte>> values;
-    for (std::size_t i = 0; i < request.keys.size(); ++i) {
-      Result<std::vector<std::byte>> value = store_.get_tensor(request.keys[i]);
-      if (!value && (is_fluxon(value.error(), FluxonErrc::key_not_found) || is_damaged_file(value.error()))) {
-        return {ReadVerdict::incomplete, false,
-                make_error(Errc::incomplete, "restore", "a key is not in the store", std::move(value.error()))};
-      }
-      if (!value) return failed_read(std::move(value.error()), touched, absorbed);
-      if (value->size() != request.value_bytes[i]) {
-        return failed_read(make_error(Errc::layout_mismatch, "restore",
-                                      fmt::format("value {} has {} bytes, {} were recorded", i, value->size(),
-                                                  request.value_bytes[i])),
-                           touched, absorbed);
-      }
-      values.push_back(std::move(*value));
-    }
-    for (std::size_t begin = 0; restored && begin < values.size();) {
-      restored = give_round(request, values, begin, stream, touched);
-    }
-    if (!restored) return failed_read(std::move(restored.error()), touched, absorbed);
-    return {ReadVerdict::restored, true, {}};
+  ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed,
+                      Stats* spent = nullptr) {
+    Stats own;
+    return restore_within(request, stream, absorbed, spent != nullptr ? *spent : own);
   }
 
   Result<Presence> probe(Keys keys, Absorbed& /*absorbed*/) {
@@ -194,12 +148,17 @@ class OwnedSnapshots {
       return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) { return book.bytes.contains(key); });
     });
   }
-  [[nodiscard]] std::uint64_t unsettled_keys() const {
-    return book_.with([](const Book& book) { return book.bytes.size(); });
+  [[nodiscard]] ListLength unsettled_length() const {
+    return book_.with([](const Book& book) { return ListLength{book.bytes.size(), book.longest}; });
   }
-  [[nodiscard]] std::uint64_t quarantined() const {
-    return book_.with([](const Book& book) { return book.copies_in_flight ? std::uint64_t{1} : 0; });
+  [[nodiscard]] ListLength quarantine_length() const {
+    return book_.with([](const Book& book) {
+      return ListLength{book.copies_in_flight ? std::uint64_t{1} : 0,
+                        book.copies_were_in_flight ? std::uint64_t{1} : 0};
+    });
   }
+  [[nodiscard]] std::uint64_t unsettled_keys() const { return unsettled_length().now; }
+  [[nodiscard]] std::uint64_t quarantined() const { return quarantine_length().now; }
   [[nodiscard]] std::uint64_t held_bytes() const {
     return book_.with([](const Book& book) {
       std::uint64_t sum = 0;
@@ -213,13 +172,94 @@ class OwnedSnapshots {
   struct Book {
     std::map<std::string, std::uint64_t, std::less<>> bytes;  // of values that have to go, by key
     bool copies_in_flight = false;                            // in the staging memory, as far as anybody can know
+    std::uint64_t longest = 0;                                // of `bytes` so far
+    bool copies_were_in_flight = false;
 
     // Storing one anew makes it a value again.
-    void add(std::string_view key, std::uint64_t value_bytes) { bytes.insert_or_assign(std::string(key), value_bytes); }
+    void add(std::string_view key, std::uint64_t value_bytes) {
+      bytes.insert_or_assign(std::string(key), value_bytes);
+      longest = std::max<std::uint64_t>(longest, bytes.size());
+    }
     void forget(std::string_view key) {
       if (const auto at = bytes.find(key); at != bytes.end()) bytes.erase(at);
     }
   };
+
+  template <class Work>
+  auto timed_in(Stats& spent, Stage stage, Work&& work) {
+    return timed(spent, stage, runtime_.clock, std::forward<Work>(work));
+  }
+
+  Result<PutReceipt> put_within(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
+                                Absorbed& absorbed, Stats& spent) {
+    Status valid = timed_in(spent, Stage::put_copy, [&] { return validate_tensors(runtime_.cuda, tensors); });
+    if (!valid) return std::move(valid.error());
+    if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
+    const std::scoped_lock turn(turn_);
+    Error failure = make_error(Errc::put_failed, "put", fmt::format("{} keys", keys.size()));
+    Status ready = timed_in(spent, Stage::segments, [&] { return ready_staging(absorbed); });
+    if (!ready) return fail(std::move(failure), std::move(ready.error()), absorbed);
+    std::vector<std::vector<std::byte>> snapshots;
+    Rounds rounds{Stage::put_copy, Stage::put_wait, spent};
+    Status taken;
+    for (std::size_t begin = 0; taken && begin < tensors.size(); begin = snapshots.size()) {
+      taken = take_round(tensors, begin, stream, snapshots, rounds);
+    }
+    spent.to_host += rounds.meter.total();
+    if (!taken) return fail(std::move(failure), std::move(taken.error()), absorbed);
+    std::size_t tried = 0;
+    Status stored = timed_in(spent, Stage::put_commit, [&] { return store_values(keys, snapshots, tried, absorbed); });
+    for (std::size_t i = 0; i < tried; ++i) {
+      // What failed may be there all the same.
+      Status settled =
+          stored ? Status() : timed_in(spent, Stage::put_undo, [&] { return store_.remove_tensor(keys[i]); });
+      if (settled) {
+        book_.with([&](Book& book) { book.forget(keys[i]); });
+      } else {
+        book_.with([&](Book& book) { book.add(keys[i], tensors[i].bytes); });
+        failure.suppressed.push_back(std::move(settled.error()));
+      }
+    }
+    if (!stored) return fail(std::move(failure), std::move(stored.error()), absorbed);
+    return PutReceipt{PutVerdict::stored, runtime_.clock.now_ns()};
+  }
+
+  ReadOutcome restore_within(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed, Stats& spent) {
+    const std::scoped_lock turn(turn_);
+    bool touched = false;
+    Status restored =
+        timed_in(spent, Stage::read_copy, [&] { return validate_tensors(runtime_.cuda, request.tensors); });
+    if (restored) restored = timed_in(spent, Stage::segments, [&] { return ready_staging(absorbed); });
+    if (!restored) return failed_read(std::move(restored.error()), touched, absorbed);
+    std::vector<std::vector<std::byte>> values;
+    for (std::size_t i = 0; i < request.keys.size(); ++i) {
+      Result<std::vector<std::byte>> value =
+          timed_in(spent, Stage::read_start, [&] { return store_.get_tensor(request.keys[i]); });
+      if (!value && (is_fluxon(value.error(), FluxonErrc::key_not_found) || is_damaged_file(value.error()))) {
+        return {ReadVerdict::incomplete, false,
+                make_error(Errc::incomplete, "restore", "a key is not in the store", std::move(value.error()))};
+      }
+      if (!value) return failed_read(std::move(value.error()), touched, absorbed);
+      if (value->size() != request.value_bytes[i]) {
+        return failed_read(make_error(Errc::layout_mismatch, "restore",
+                                      fmt::format("value {} has {} bytes, {} were recorded", i, value->size(),
+                                                  request.value_bytes[i])),
+                           touched, absorbed);
+      }
+      values.push_back(std::move(*value));
+    }
+    if (std::vector<std::size_t> corrupt = corrupt_groups(request, values); !corrupt.empty()) {
+      return {ReadVerdict::corrupt, false, make_error(Errc::corrupt, "restore", "values are not what was put"), 0,
+              std::move(corrupt)};
+    }
+    Rounds rounds{Stage::read_copy, Stage::read_wait, spent};
+    for (std::size_t begin = 0; restored && begin < values.size();) {
+      restored = give_round(request, values, begin, stream, touched, rounds);
+    }
+    spent.to_device += rounds.meter.total();
+    if (!restored) return failed_read(std::move(restored.error()), touched, absorbed);
+    return {ReadVerdict::restored, true, {}};
+  }
 
   // From here on the turn is held.
 
@@ -231,7 +271,10 @@ class OwnedSnapshots {
   }
   void note_copies() {
     const bool in_flight = in_flight_ && in_flight_->may_be_in_flight();
-    book_.with([&](Book& book) { book.copies_in_flight = in_flight; });
+    book_.with([&](Book& book) {
+      book.copies_in_flight = in_flight;
+      book.copies_were_in_flight = book.copies_were_in_flight || in_flight;
+    });
   }
 
   // Registered, and no copy of an earlier operation in it any more.
@@ -246,16 +289,31 @@ class OwnedSnapshots {
     return registered;
   }
 
-  Status run(CopyBatch& copies, const CopyStream& stream) {
-    if (Status validated = copies.validate(registry_); !validated) return validated;
+  // A put's copies, or a read's.
+  struct Rounds {
+    Stage copy;
+    Stage wait;
+    Stats& spent;
+    TransferMeter meter{};
+  };
+
+  Status run(CopyBatch& copies, const CopyStream& stream, Rounds& rounds) {
+    Status validated = timed_in(rounds.spent, rounds.copy, [&] { return copies.validate(registry_); });
+    if (!validated) return validated;
     in_flight_.emplace(runtime_, registry_, stream, 0);
-    Status submitted = in_flight_->prepare();
-    if (submitted) submitted = in_flight_->submit(copies);
-    Status waited = in_flight_->wait();
-    // A wait that failed once proves nothing for these bytes, but a second one may free the staging memory.
-    if (!waited) {
-      if (Status again = in_flight_->wait(); !again) waited.error().suppressed.push_back(std::move(again.error()));
-    }
+    Status submitted = timed_in(rounds.spent, rounds.copy, [&] {
+      Status ready = in_flight_->prepare();
+      return ready ? in_flight_->submit(copies) : ready;
+    });
+    Status waited = timed_in(rounds.spent, rounds.wait, [&] {
+      Status first = in_flight_->wait();
+      // A wait that failed once proves nothing for these bytes, but a second one may free the staging memory.
+      if (!first) {
+        if (Status again = in_flight_->wait(); !again) first.error().suppressed.push_back(std::move(again.error()));
+      }
+      return first;
+    });
+    in_flight_->tell(rounds.meter);
     note_copies();
     if (submitted) return waited;
     if (!waited) submitted.error().suppressed.push_back(std::move(waited.error()));
@@ -282,7 +340,7 @@ class OwnedSnapshots {
 
   // As many values as fit, from `begin` on.
   Status take_round(std::span<const DeviceTensor> tensors, std::size_t begin, const CopyStream& stream,
-                    std::vector<std::vector<std::byte>>& snapshots) {
+                    std::vector<std::vector<std::byte>>& snapshots, Rounds& rounds) {
     CopyBatch copies(CopyDirection::device_to_host);
     std::uint64_t used = 0;
     std::size_t end = begin;
@@ -291,7 +349,7 @@ class OwnedSnapshots {
       used += tensors[end].bytes;
     }
     if (end == begin) return too_long();
-    if (Status ran = run(copies, stream); !ran) return ran;
+    if (Status ran = run(copies, stream, rounds); !ran) return ran;
     const auto* at = reinterpret_cast<const std::byte*>(staging_.base);
     for (std::size_t i = begin; i < end; at += tensors[i].bytes, ++i) {
       snapshots.emplace_back(at, at + tensors[i].bytes);
@@ -300,7 +358,7 @@ class OwnedSnapshots {
   }
 
   Status give_round(const ReadRequest& request, const std::vector<std::vector<std::byte>>& values, std::size_t& begin,
-                    const CopyStream& stream, bool& touched) {
+                    const CopyStream& stream, bool& touched, Rounds& rounds) {
     CopyBatch copies(CopyDirection::host_to_device);
     std::uint64_t used = 0;
     std::vector<std::uintptr_t> placed(values.size(), 0);
@@ -323,7 +381,22 @@ class OwnedSnapshots {
     begin = end;
     if (!any) return {};
     touched = true;
-    return run(copies, stream);
+    return run(copies, stream, rounds);
+  }
+
+  static std::vector<std::size_t> corrupt_groups(const ReadRequest& request,
+                                                 const std::vector<std::vector<std::byte>>& values) {
+    std::vector<std::size_t> corrupt;
+    std::size_t key = 0;
+    for (std::size_t g = 0; g < request.checksums.size() && g < request.atomic_group_lens.size(); ++g) {
+      std::vector<std::uint64_t> of_values;
+      for (std::uint32_t i = 0; request.checksums[g] && i < request.atomic_group_lens[g]; ++i) {
+        of_values.push_back(checksum_of_value(values[key + i]));
+      }
+      if (request.checksums[g] && fold_checksums(of_values) != *request.checksums[g]) corrupt.push_back(g);
+      key += request.atomic_group_lens[g];
+    }
+    return corrupt;
   }
 
   static Error too_long() {

@@ -20,6 +20,8 @@ struct PlanOptions {
   Nanos plan_age_max_ns = 20 * kMinute;     // below kPlanTimeout, when the owner frees the slots under a live plan
   Nanos commit_patience_ns = 10 * kSecond;  // how long a commit's future is waited for
   OverlapOptions overlap;
+  // Puts take checksums of their values; see value_checksum.hpp. Reads compare whatever they are given.
+  bool checksums = false;
   RegistryOptions registry;
   UnsettledOptions unsettled;
 };

@@ -35,23 +35,30 @@ enum class PutEnd : std::uint8_t {
 
 struct PutAttempt {
   PutEnd end = PutEnd::failed;
-  Nanos committed_ns = 0;   // when the last commit had been submitted
-  Error error;              // when failed
-  std::uint64_t epoch = 0;  // of the store
+  Nanos committed_ns = 0;       // when the last commit had been submitted
+  Error error;                  // when failed
+  std::uint64_t epoch = 0;      // of the store
+  GroupChecksum checksum = {};  // when stored, where the options ask for it
 };
 
 // Used once. Keys and tensors are validated by the caller, and stay until run() has returned.
 template <Runtime Rt>
 class PlanPut {
  public:
+  // `spent` is of the operation that this put is, or belongs to, alone.
   PlanPut(PlanContext<Rt>& context, Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
-          Absorbed& absorbed)
-      : context_(context), keys_(keys), tensors_(tensors), stream_(stream), absorbed_(absorbed) {}
+          Absorbed& absorbed, Stats& spent)
+      : context_(context), keys_(keys), tensors_(tensors), stream_(stream), absorbed_(absorbed), spent_(spent) {}
 
   PutAttempt run() {
     PutAttempt attempt = try_put();
     std::vector<Error>& aside = attempt.end == PutEnd::failed ? attempt.error.suppressed : absorbed_;
-    for (const Batch& batch : batches_) batch.in_flight->move_absorbed_to(aside);
+    TransferMeter meter;
+    for (const Batch& batch : batches_) {
+      batch.in_flight->move_absorbed_to(aside);
+      batch.in_flight->tell(meter);
+    }
+    spent_.to_host += meter.total();
     context_.quarantine_plans(std::move(stuck_));
     return attempt;
   }
@@ -68,16 +75,23 @@ class PlanPut {
   static constexpr std::int32_t kNotCommitted = static_cast<std::int32_t>(CommitCode::reservation_gone);
   static constexpr std::int32_t kNoAnswer = static_cast<std::int32_t>(CommitCode::unknown);
 
+  template <class Work>
+  auto timed_in(Stage stage, Work&& work) {
+    return timed(spent_, stage, context_.runtime.clock, std::forward<Work>(work));
+  }
+
   PutAttempt try_put() {
-    Result<LiveSegments> segments = context_.live_segments(absorbed_);
+    Result<LiveSegments> segments = timed_in(Stage::segments, [&] { return context_.live_segments(absorbed_); });
     if (!segments) return failed(std::move(segments.error()));
     epoch_ = segments->epoch;
     groups_ = group_by_size(keys_, tensors_);
     plans_.reserve(groups_.size());
     addresses_.resize(keys_.size());
+    if (context_.options.checksums) checksums_.resize(keys_.size());
     for (const BatchCut& cut : cuts()) {
       batches_.push_back({cut, context_.make_batch(stream_, segments->front().generation)});
-      if (Status started = start_plans(cut, *segments); !started) return refused_or_failed(std::move(started.error()));
+      Status started = timed_in(Stage::put_start, [&] { return start_plans(cut, *segments); });
+      if (!started) return refused_or_failed(std::move(started.error()));
       if (Status copied = copy_values(); !copied) return failed(std::move(copied.error()));
     }
     return commit_plans();
@@ -142,14 +156,23 @@ class PlanPut {
   Status copy_values() {
     const Batch& batch = batches_.back();
     CopyBatch copies(CopyDirection::device_to_host);
-    for (const std::size_t i : members_of(batch.groups)) copies.add(tensors_[i], 0, addresses_[i], tensors_[i].bytes);
-    if (Status validated = copies.validate(context_.registry, written_); !validated) {
-      return of_groups(std::move(validated.error()), batch.groups);
-    }
+    Status validated = timed_in(Stage::put_copy, [&] { return validate(batch, copies); });
+    if (!validated) return validated;
     const std::size_t most = context_.options.overlap.batches_in_flight_max;
     if (batches_.size() > most) {
       if (Status waited = wait_for(batches_[batches_.size() - 1 - most]); !waited) return waited;
     }
+    return timed_in(Stage::put_copy, [&] { return submit(batch, copies); });
+  }
+
+  Status validate(const Batch& batch, CopyBatch& copies) {
+    for (const std::size_t i : members_of(batch.groups)) copies.add(tensors_[i], 0, addresses_[i], tensors_[i].bytes);
+    Status validated = copies.validate(context_.registry, written_);
+    if (!validated) return of_groups(std::move(validated.error()), batch.groups);
+    return validated;
+  }
+
+  Status submit(const Batch& batch, const CopyBatch& copies) {
     if (Status ready = batch.in_flight->prepare(); !ready) {
       return copy_failure(batch, "submission", std::move(ready.error()));
     }
@@ -177,7 +200,7 @@ class PlanPut {
   }
 
   Status wait_for(const Batch& batch) {
-    Status waited = batch.in_flight->wait();
+    Status waited = timed_in(Stage::put_wait, [&] { return batch.in_flight->wait(); });
     if (!waited) return copy_failure(batch, "wait", std::move(waited.error()));
     return waited;
   }
@@ -189,14 +212,23 @@ class PlanPut {
     for (const Batch& batch : batches_) {
       Status committed = wait_for(batch);
       for (std::size_t g = batch.groups.first; committed && g < batch.groups.last; ++g) {
-        committed = commit_plan(g, futures);
+        committed = timed_in(Stage::put_commit, [&] { return commit_plan(g, futures); });
       }
       if (committed) continue;
       causes.push_back(std::move(committed.error()));
       break;
     }
-    for (auto& [g, future] : futures) wait_for(groups_[g], future, causes);
-    if (causes.empty()) return {PutEnd::stored, committed_ns_, {}, epoch_};
+    if (!futures.empty()) {
+      StageTimer timer(spent_, Stage::put_commit, context_.runtime.clock);
+      const std::size_t before = causes.size();
+      for (auto& [g, future] : futures) wait_for(groups_[g], future, causes);
+      if (causes.size() > before) timer.fail();
+    }
+    if (causes.empty()) {
+      PutAttempt attempt{PutEnd::stored, committed_ns_, {}, epoch_};
+      if (context_.options.checksums) attempt.checksum = fold_checksums(checksums_);
+      return attempt;
+    }
     PutAttempt attempt = failed_with(std::move(causes));
     take_back(attempt.error);
     return attempt;
@@ -204,6 +236,8 @@ class PlanPut {
 
   Status commit_plan(std::size_t g, std::vector<std::pair<std::size_t, Future>>& futures) {
     if (Status usable = plans_[g].check_usable(); !usable) return of_group(std::move(usable.error()), g);
+    // From the commit on the owner may do what it likes with the slots.
+    if (context_.options.checksums) sum_values(groups_[g]);
     Result<Future> future = plans_[g].commit();
     committed_ns_ = context_.now_ns();
     ended_plans_ = g + 1;
@@ -214,6 +248,13 @@ class PlanPut {
     // A refused commit did nothing; of any other failure nobody can say.
     if (!refuses_commit(future.error())) set_codes(groups_[g], kNoAnswer);
     return of_group(std::move(future.error()), g);
+  }
+
+  // Its copies have been waited for.
+  void sum_values(const PutGroup& group) {
+    for (const std::size_t member : group.members) {
+      checksums_[member] = checksum_of_slot(addresses_[member], group.value_bytes);
+    }
   }
 
   static bool refuses_commit(const Error& error) {
@@ -256,13 +297,19 @@ class PlanPut {
 
   // What this put stored must not stay: it is removed now, or when its removal can be believed.
   void take_back(Error& error) {
+    StageTimer timer(spent_, Stage::put_undo, context_.runtime.clock);
     std::vector<std::string_view> stored;
     context_.unsettled.with([&](UnsettledTable& table) {
       for (std::size_t i = 0; i < keys_.size(); ++i) {
         const KeyOutcome outcome = outcome_of(codes_[i]);
         if (outcome == KeyOutcome::not_stored) continue;
         const bool known = outcome == KeyOutcome::stored;
-        table.add(keys_[i], {tensors_[i].bytes, committed_ns_, known}, context_.now_ns());
+        table.add(keys_[i],
+                  {.value_bytes = tensors_[i].bytes,
+                   .last_commit_ns = committed_ns_,
+                   .known_stored = known,
+                   .checksum = checksums_.empty() ? GroupChecksum() : checksums_[i]},
+                  context_.now_ns());
         if (known) stored.push_back(keys_[i]);
       }
     });
@@ -271,7 +318,9 @@ class PlanPut {
       Status removed = context_.runtime.fluxon.remove(key);
       context_.unsettled.with(
           [&](UnsettledTable& table) { table.note_removal(key, answer_of(removed), submitted_ns); });
-      if (!removed) error.suppressed.push_back(std::move(removed.error()));
+      if (removed) continue;
+      timer.fail();
+      error.suppressed.push_back(std::move(removed.error()));
     }
   }
 
@@ -283,7 +332,8 @@ class PlanPut {
       if (Status waited = wait_for(batch); !waited) failures.push_back(std::move(waited.error()));
     }
     for (; ended_plans_ < plans_.size(); ++ended_plans_) {
-      if (Status aborted = plans_[ended_plans_].abort(stuck_); !aborted) failures.push_back(std::move(aborted.error()));
+      Status aborted = timed_in(Stage::put_undo, [&] { return plans_[ended_plans_].abort(stuck_); });
+      if (!aborted) failures.push_back(std::move(aborted.error()));
     }
   }
 
@@ -323,6 +373,7 @@ class PlanPut {
   std::span<const DeviceTensor> tensors_;
   CopyStream stream_;
   Absorbed& absorbed_;
+  Stats& spent_;
   std::vector<PutGroup> groups_;
   std::vector<PutPlanLease<Rt>> plans_;     // one per group, as far as started
   std::size_t ended_plans_ = 0;             // the first so many have ended
@@ -331,6 +382,7 @@ class PlanPut {
   std::vector<HostRange> written_;          // by their copies
   std::vector<std::uintptr_t> addresses_;
   std::vector<std::int32_t> codes_;
+  std::vector<std::uint64_t> checksums_;  // by key, where the options ask for them
   Nanos committed_ns_ = 0;
   std::uint64_t epoch_ = 0;  // of the segments
 };

@@ -85,24 +85,30 @@ template <Runtime Rt>
 template <Runtime Rt>
 class PlanRead {
  public:
-  PlanRead(PlanContext<Rt>& context, const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed)
-      : context_(context), request_(request), stream_(stream), absorbed_(absorbed) {}
+  // `spent` is of this read alone.
+  PlanRead(PlanContext<Rt>& context, const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed,
+           Stats& spent)
+      : context_(context), request_(request), stream_(stream), absorbed_(absorbed), spent_(spent) {}
 
   ReadOutcome run() {
     if (Status sound = check_request(); !sound) return failed(std::move(sound.error()));
-    Result<LiveSegments> segments = context_.live_segments(absorbed_);
+    Result<LiveSegments> segments = timed_in(Stage::segments, [&] { return context_.live_segments(absorbed_); });
     if (!segments) return failed(std::move(segments.error()));
     cut();
-    Result<bool> there = start_gets(segments->front().generation);
+    Result<bool> there = timed_in(Stage::read_start, [&] { return start_gets(segments->front().generation); });
     for (std::size_t b = 0; there && *there && b < parts_.size(); ++b) there = read_part(b, *segments);
     for (std::size_t b = 0; there && *there && b < parts_.size(); ++b) {
       if (Status landed = land(parts_[b]); !landed) there = std::move(landed.error());
     }
     std::vector<Error> failures;
     for (Part& part : parts_) end(part, failures);
+    TransferMeter meter;
     for (Part& part : parts_) {
-      if (part.in_flight != nullptr) part.in_flight->move_absorbed_to(failures);
+      if (part.in_flight == nullptr) continue;
+      part.in_flight->move_absorbed_to(failures);
+      part.in_flight->tell(meter);
     }
+    spent_.to_device += meter.total();
     context_.quarantine_plans(std::move(stuck_));
     if (there && *there) {
       move_to(absorbed_, failures);
@@ -114,6 +120,10 @@ class PlanRead {
     Error error =
         there ? make_error(Errc::incomplete, "restore", "a key is not in the store") : std::move(there.error());
     move_to(error.suppressed, failures);
+    if (!corrupt_groups_.empty() && !stuck) {
+      return {ReadVerdict::corrupt, touched_, with_suppressed(std::move(error), absorbed_), 0,
+              std::move(corrupt_groups_)};
+    }
     if (!there || stuck) return failed(std::move(error));
     return {ReadVerdict::incomplete, touched_, with_suppressed(std::move(error), absorbed_)};
   }
@@ -129,6 +139,11 @@ class PlanRead {
     std::shared_ptr<BatchInFlight<Rt>> in_flight;
   };
 
+  template <class Work>
+  auto timed_in(Stage stage, Work&& work) {
+    return timed(spent_, stage, context_.runtime.clock, std::forward<Work>(work));
+  }
+
   static void move_to(std::vector<Error>& to, std::vector<Error>& errors) {
     to.insert(to.end(), std::make_move_iterator(errors.begin()), std::make_move_iterator(errors.end()));
   }
@@ -138,6 +153,9 @@ class PlanRead {
         std::accumulate(request_.atomic_group_lens.begin(), request_.atomic_group_lens.end(), std::uint64_t{0});
     if (grouped != request_.keys.size() || request_.value_bytes.size() != request_.keys.size()) {
       return make_error(Errc::invalid_argument, "restore", "groups and lengths do not fit the keys");
+    }
+    if (!request_.checksums.empty() && request_.checksums.size() != request_.atomic_group_lens.size()) {
+      return make_error(Errc::invalid_argument, "restore", "one checksum per atomic group, or none at all");
     }
     if (request_.copies.empty()) return make_error(Errc::invalid_argument, "restore", "a read without copies");
     for (const ReadCopy& copy : request_.copies) {
@@ -202,52 +220,89 @@ class PlanRead {
 
   // False when a value has vanished.
   Result<bool> read_part(std::size_t b, std::span<const Segment> segments) {
-    Part& part = parts_[b];
-    std::vector<std::uintptr_t> addresses;
-    {
-      // A plan of a newer owner's is seen by where it lies, and is ended before anybody else uses that owner.
-      const GenerationCall call(context_.registry, segments.front().generation);
-      if (!call.live()) {
-        return of_part(make_error(Errc::stale_generation, "read_part", "the segments' generation has gone"), part);
-      }
-      auto plan = transfer_all(*part.handle, keys_of(part), absorbed_);
-      part.handle.reset();
-      if (!plan) return of_part(std::move(plan.error()), part);
-      if (!*plan) return false;
-      part.plan.emplace(std::move(**plan));
-      const auto lengths = request_.value_bytes.subspan(part.keys.first, part.keys.last - part.keys.first);
-      Result<std::vector<std::uintptr_t>> decoded =
-          decode_plan_blob({part.plan->plan(), PlanSide::read, lengths, segments});
-      if (!decoded) {
-        if (Status released = part.plan->give_back(call); !released) {
-          decoded.error().suppressed.push_back(std::move(released.error()));
-        }
-        part.plan.reset();
-        return of_part(std::move(decoded.error()), part);
-      }
-      addresses = std::move(*decoded);
-    }
-    if (Status copied = copy_values(b, segments, addresses); !copied) return std::move(copied.error());
+    auto addresses = timed_in(Stage::read_start, [&] { return transfer(parts_[b], segments); });
+    if (!addresses) return std::move(addresses.error());
+    if (!*addresses) return false;
+    Status intact = timed_in(Stage::read_copy, [&] { return check_values(parts_[b], **addresses); });
+    if (!intact) return std::move(intact.error());
+    if (Status copied = copy_values(b, segments, **addresses); !copied) return std::move(copied.error());
     return true;
+  }
+
+  // Where its values lie; nothing when one has vanished.
+  Result<std::optional<std::vector<std::uintptr_t>>> transfer(Part& part, std::span<const Segment> segments) {
+    // A plan of a newer owner's is seen by where it lies, and is ended before anybody else uses that owner.
+    const GenerationCall call(context_.registry, segments.front().generation);
+    if (!call.live()) {
+      return of_part(make_error(Errc::stale_generation, "read_part", "the segments' generation has gone"), part);
+    }
+    auto plan = transfer_all(*part.handle, keys_of(part), absorbed_);
+    part.handle.reset();
+    if (!plan) return of_part(std::move(plan.error()), part);
+    if (!*plan) return std::optional<std::vector<std::uintptr_t>>();
+    part.plan.emplace(std::move(**plan));
+    const auto lengths = request_.value_bytes.subspan(part.keys.first, part.keys.last - part.keys.first);
+    Result<std::vector<std::uintptr_t>> decoded =
+        decode_plan_blob({part.plan->plan(), PlanSide::read, lengths, segments});
+    if (!decoded) {
+      if (Status released = part.plan->give_back(call); !released) {
+        decoded.error().suppressed.push_back(std::move(released.error()));
+      }
+      part.plan.reset();
+      return of_part(std::move(decoded.error()), part);
+    }
+    return std::optional(std::move(*decoded));
+  }
+
+  // Under its plan, which pins the slots, and before any of its copies.
+  Status check_values(const Part& part, std::span<const std::uintptr_t> addresses) {
+    if (request_.checksums.empty()) return {};
+    std::size_t key = part.keys.first;
+    std::size_t first_key = 0;
+    for (std::size_t g = part.groups.first; g < part.groups.last; ++g) {
+      const std::size_t length = request_.atomic_group_lens[g];
+      if (const GroupChecksum& expected = request_.checksums[g]) {
+        const std::uint64_t found = checksum_of_slots(addresses.subspan(key - part.keys.first, length),
+                                                      request_.value_bytes.subspan(key, length));
+        if (found != *expected) {
+          if (corrupt_groups_.empty()) first_key = key;
+          corrupt_groups_.push_back(g);
+        }
+      }
+      key += length;
+    }
+    if (corrupt_groups_.empty()) return {};
+    return make_error(Errc::corrupt, "restore",
+                      fmt::format("{} of {} groups are not what was put, first {}", corrupt_groups_.size(),
+                                  request_.atomic_group_lens.size(), request_.keys[first_key]));
   }
 
   Status copy_values(std::size_t b, std::span<const Segment> segments, std::span<const std::uintptr_t> addresses) {
     Part& part = parts_[b];
     if (part.copies.empty()) return {};
     CopyBatch copies(CopyDirection::host_to_device);
+    Status validated = timed_in(Stage::read_copy, [&] { return validate(part, addresses, copies); });
+    if (!validated) return validated;
+    const std::size_t most = context_.options.overlap.batches_in_flight_max;
+    if (b >= most) {
+      if (Status landed = land(parts_[b - most]); !landed) return landed;
+    }
+    return timed_in(Stage::read_copy, [&] { return submit(part, segments, copies); });
+  }
+
+  Status validate(const Part& part, std::span<const std::uintptr_t> addresses, CopyBatch& copies) {
     copies.reserve(part.copies.size());
     for (const std::size_t i : part.copies) {
       const ReadCopy& copy = request_.copies[i];
       copies.add(request_.tensors[copy.tensor], copy.tensor_offset,
                  addresses[copy.key - part.keys.first] + copy.value_offset, copy.bytes);
     }
-    if (Status validated = copies.validate(context_.registry, written_); !validated) {
-      return of_part(std::move(validated.error()), part);
-    }
-    const std::size_t most = context_.options.overlap.batches_in_flight_max;
-    if (b >= most) {
-      if (Status landed = land(parts_[b - most]); !landed) return landed;
-    }
+    Status validated = copies.validate(context_.registry, written_);
+    if (!validated) return of_part(std::move(validated.error()), part);
+    return validated;
+  }
+
+  Status submit(Part& part, std::span<const Segment> segments, const CopyBatch& copies) {
     part.in_flight = context_.make_batch(stream_, segments.front().generation);
     part.plan->attach(part.in_flight);
     Status submitted = part.in_flight->prepare();
@@ -264,7 +319,7 @@ class PlanRead {
   }
 
   Status wait_for(Part& part) {
-    Status waited = part.in_flight->wait();
+    Status waited = timed_in(Stage::read_wait, [&] { return part.in_flight->wait(); });
     if (!waited) return of_part(make_error(Errc::copy_failed, "restore", "wait", std::move(waited.error())), part);
     return waited;
   }
@@ -284,9 +339,9 @@ class PlanRead {
     if (part.in_flight != nullptr && part.in_flight->waits_by_event()) {
       if (Status waited = wait_for(part); !waited) failures.push_back(std::move(waited.error()));
     }
-    Status ended;
-    if (part.handle) ended = part.handle->cancel();
-    if (part.plan) ended = part.plan->release(stuck_);
+    if (!part.handle && !part.plan) return;
+    Status ended =
+        timed_in(Stage::read_end, [&] { return part.handle ? part.handle->cancel() : part.plan->release(stuck_); });
     part.handle.reset();
     part.plan.reset();
     if (!ended) failures.push_back(std::move(ended.error()));
@@ -295,16 +350,18 @@ class PlanRead {
   ReadOutcome failed(Error cause) {
     Error error =
         make_error(Errc::get_failed, "restore", fmt::format("{} keys", request_.keys.size()), std::move(cause));
-    return {ReadVerdict::failed, touched_, with_suppressed(std::move(error), absorbed_)};
+    return {ReadVerdict::failed, touched_, with_suppressed(std::move(error), absorbed_), 0, std::move(corrupt_groups_)};
   }
 
   PlanContext<Rt>& context_;
   const ReadRequest& request_;
   CopyStream stream_;
   Absorbed& absorbed_;
+  Stats& spent_;
   std::vector<QuarantinedPlan<Rt>> stuck_;  // goes to the quarantine when nobody waits here any more
   std::vector<Part> parts_;
   std::vector<HostRange> written_;  // by their copies
+  std::vector<std::size_t> corrupt_groups_;
   bool touched_ = false;
 };
 

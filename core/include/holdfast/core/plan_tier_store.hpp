@@ -39,45 +39,16 @@ class PlanTierStore {
     return run.finish();
   }
 
-  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
-                         Absorbed& absorbed) {
-    if (Status valid = validate_tensors(context_.runtime.cuda, tensors); !valid) return std::move(valid.error());
-    if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
-    if (has_duplicates(keys)) return make_error(Errc::invalid_argument, "put", "one key twice");
-    const PutTurn turn(context_, keys);
-    const PutGate gate = turn.gate();
-    if (gate == PutGate::unsettled) return make_error(Errc::unsettled, "put", "a key's outcome is not decided yet");
-    if (gate == PutGate::full) {
-      return make_error(Errc::unsettled, "put", "too many other keys are not decided yet: pump, or go on uncached");
-    }
-    PutAttempt attempt = PlanPut<Rt>(context_, keys, tensors, stream, absorbed).run();
-    if (attempt.end == PutEnd::exists) {
-      std::vector<std::uint64_t> value_bytes;
-      for (const DeviceTensor& tensor : tensors) value_bytes.push_back(tensor.bytes);
-      Result<std::optional<std::uint64_t>> adopted = adopt(keys, value_bytes, absorbed);
-      if (!adopted) return with_suppressed(std::move(adopted.error()), absorbed);
-      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns(), **adopted};
-      if (gate == PutGate::open) {
-        // Not of our doing that we know of: an orphan of an earlier incarnation, to be gone before the next try.
-        queue({keys, value_bytes, context_.now_ns()}, false);
-        return PutReceipt{PutVerdict::elsewhere, 0};
-      }
-      if (!remove_leftovers(keys, absorbed)) {
-        return with_suppressed(make_error(Errc::unsettled, "put", "a leftover could not be removed"), absorbed);
-      }
-      attempt = PlanPut<Rt>(context_, keys, tensors, stream, absorbed).run();
-    }
-    if (attempt.end == PutEnd::failed) return std::move(attempt.error);
-    if (attempt.end != PutEnd::stored) return PutReceipt{PutVerdict::elsewhere, 0};
-    forget(keys);
-    return PutReceipt{PutVerdict::stored, attempt.committed_ns, attempt.epoch};
+  Result<PutReceipt> put(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream, Absorbed& absorbed,
+                         Stats* spent = nullptr) {
+    Stats own;
+    return put_within(keys, tensors, stream, absorbed, spent != nullptr ? *spent : own);
   }
 
-  ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed) {
-    if (Status valid = validate_tensors(context_.runtime.cuda, request.tensors); !valid) {
-      return {ReadVerdict::failed, false, with_suppressed(std::move(valid.error()), absorbed)};
-    }
-    return PlanRead<Rt>(context_, request, stream, absorbed).run();
+  ReadOutcome restore(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed,
+                      Stats* spent = nullptr) {
+    Stats own;
+    return restore_within(request, stream, absorbed, spent != nullptr ? *spent : own);
   }
 
   Result<Presence> probe(Keys keys, Absorbed& absorbed) {
@@ -112,7 +83,7 @@ class PlanTierStore {
       // It may be stored and not routed yet.
       ++outcome.queued;
       context_.unsettled.with([&](UnsettledTable& table) {
-        table.add(request.keys[i], {request.value_bytes[i], request.last_commit_ns, false}, context_.now_ns());
+        table.add(request.keys[i], {request.value_bytes[i], request.last_commit_ns}, context_.now_ns());
       });
     }
     return outcome;
@@ -158,11 +129,13 @@ class PlanTierStore {
     return context_.unsettled.with([&](const UnsettledTable& table) { return table.contains_any(keys); });
   }
   // Those in quarantine too.
-  [[nodiscard]] std::uint64_t unsettled_keys() const {
-    return context_.unsettled.with([](const UnsettledTable& table) { return table.size() + table.blocked(); });
+  [[nodiscard]] ListLength unsettled_length() const {
+    return context_.unsettled.with([](const UnsettledTable& table) { return table.length(); });
   }
   [[nodiscard]] std::uint64_t epoch() const { return context_.registry.epoch(); }
-  [[nodiscard]] std::uint64_t quarantined() const { return context_.quarantine.size(); }
+  [[nodiscard]] ListLength quarantine_length() const { return context_.quarantine.length(); }
+  [[nodiscard]] std::uint64_t unsettled_keys() const { return unsettled_length().now; }
+  [[nodiscard]] std::uint64_t quarantined() const { return quarantine_length().now; }
   // Slot bytes that are neither free nor of a blob or latent that the manager knows.
   [[nodiscard]] std::uint64_t held_bytes() const {
     return context_.unsettled.with([](const UnsettledTable& table) { return table.held_bytes(); }) +
@@ -171,6 +144,54 @@ class PlanTierStore {
   [[nodiscard]] RegistryCounts registry_counts() const { return context_.registry.counts(); }
 
  private:
+  template <class Work>
+  auto timed_in(Stats& spent, Stage stage, Work&& work) {
+    return timed(spent, stage, context_.runtime.clock, std::forward<Work>(work));
+  }
+
+  Result<PutReceipt> put_within(Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
+                                Absorbed& absorbed, Stats& spent) {
+    Status valid = timed_in(spent, Stage::put_copy, [&] { return validate_tensors(context_.runtime.cuda, tensors); });
+    if (!valid) return std::move(valid.error());
+    if (keys.size() != tensors.size()) return make_error(Errc::invalid_argument, "put", "one tensor per key");
+    if (has_duplicates(keys)) return make_error(Errc::invalid_argument, "put", "one key twice");
+    const PutTurn turn(context_, keys);
+    const PutGate gate = turn.gate();
+    if (gate == PutGate::unsettled) return make_error(Errc::unsettled, "put", "a key's outcome is not decided yet");
+    if (gate == PutGate::full) {
+      return make_error(Errc::unsettled, "put", "too many other keys are not decided yet: pump, or go on uncached");
+    }
+    PutAttempt attempt = PlanPut<Rt>(context_, keys, tensors, stream, absorbed, spent).run();
+    if (attempt.end == PutEnd::exists) {
+      std::vector<std::uint64_t> value_bytes;
+      for (const DeviceTensor& tensor : tensors) value_bytes.push_back(tensor.bytes);
+      GroupChecksum checksum;
+      Result<std::optional<std::uint64_t>> adopted = adopt(keys, value_bytes, checksum, absorbed, spent);
+      if (!adopted) return with_suppressed(std::move(adopted.error()), absorbed);
+      if (*adopted) return PutReceipt{PutVerdict::adopted, context_.now_ns(), **adopted, checksum};
+      if (gate == PutGate::open) {
+        // Not of our doing that we know of: an orphan of an earlier incarnation, to be gone before the next try.
+        queue({keys, value_bytes, context_.now_ns()}, false);
+        return PutReceipt{PutVerdict::elsewhere, 0};
+      }
+      if (!remove_leftovers(keys, absorbed, spent)) {
+        return with_suppressed(make_error(Errc::unsettled, "put", "a leftover could not be removed"), absorbed);
+      }
+      attempt = PlanPut<Rt>(context_, keys, tensors, stream, absorbed, spent).run();
+    }
+    if (attempt.end == PutEnd::failed) return std::move(attempt.error);
+    if (attempt.end != PutEnd::stored) return PutReceipt{PutVerdict::elsewhere, 0};
+    forget(keys);
+    return PutReceipt{PutVerdict::stored, attempt.committed_ns, attempt.epoch, attempt.checksum};
+  }
+
+  ReadOutcome restore_within(const ReadRequest& request, const CopyStream& stream, Absorbed& absorbed, Stats& spent) {
+    Status valid =
+        timed_in(spent, Stage::read_copy, [&] { return validate_tensors(context_.runtime.cuda, request.tensors); });
+    if (!valid) return {ReadVerdict::failed, false, with_suppressed(std::move(valid.error()), absorbed)};
+    return PlanRead<Rt>(context_, request, stream, absorbed, spent).run();
+  }
+
   template <class Run>
   Status make_ready(const WarmUpOptions& options, Run& run, Absorbed& absorbed) {
     if (!run.goes_on()) return make_error(Errc::cancelled, "warm_up", "before it began");
@@ -234,13 +255,26 @@ class PlanTierStore {
     });
   }
 
-  // When every key is ours, past its bound, of this length, and readable under one read plan: known again. The epoch in
-  // which they were read, or nothing.
+  // When every key is ours, past its bound, of this length, and readable under one read plan: known again. With
+  // checksums also only when each value is what its put stored: what was given up after it had been ready, perhaps
+  // because it is corrupt, never is. The epoch in which they were read, or nothing.
   Result<std::optional<std::uint64_t>> adopt(Keys keys, std::span<const std::uint64_t> value_bytes,
-                                             Absorbed& absorbed) {
-    const bool adoptable = context_.unsettled.with(
-        [&](const UnsettledTable& table) { return table.adoptable(keys, value_bytes, context_.now_ns()); });
+                                             GroupChecksum& checksum, Absorbed& absorbed, Stats& spent) {
+    std::vector<GroupChecksum> expected;
+    const bool adoptable = context_.unsettled.with([&](const UnsettledTable& table) {
+      if (!table.adoptable(keys, value_bytes, context_.now_ns())) return false;
+      if (context_.options.checksums) expected = table.checksums_of(keys);
+      return std::find(expected.begin(), expected.end(), std::nullopt) == expected.end();
+    });
     if (!adoptable) return std::nullopt;
+    return timed_in(spent, Stage::probe,
+                    [&] { return adopt_readable(keys, value_bytes, expected, checksum, absorbed); });
+  }
+
+  // `expected`: of each value, with checksums.
+  Result<std::optional<std::uint64_t>> adopt_readable(Keys keys, std::span<const std::uint64_t> value_bytes,
+                                                      std::span<const GroupChecksum> expected, GroupChecksum& checksum,
+                                                      Absorbed& absorbed) {
     Result<LiveSegments> segments = context_.live_segments(absorbed);
     if (!segments) return std::move(segments.error());
     // As long as the plan lives nobody else uses a newer owner, whose it may be.
@@ -252,20 +286,35 @@ class PlanTierStore {
     if (!*plan) return std::nullopt;
     Result<std::vector<std::uintptr_t>> addresses =
         decode_plan_blob({(*plan)->plan(), PlanSide::read, value_bytes, *segments});
+    bool intact = true;
+    if (addresses && context_.options.checksums) {
+      std::vector<std::uint64_t> found;
+      for (std::size_t i = 0; i < addresses->size(); ++i) {
+        found.push_back(checksum_of_slot((*addresses)[i], value_bytes[i]));
+        intact = intact && found.back() == expected[i];
+      }
+      checksum = fold_checksums(found);
+    }
     Status released = addresses ? (*plan)->release() : (*plan)->give_back(call);
     if (!released) absorbed.push_back(std::move(released.error()));
     if (!addresses) return std::move(addresses.error());
+    if (!intact) {
+      absorbed.push_back(make_error(Errc::corrupt, "adopt", "a leftover is not what was put"));
+      return std::nullopt;
+    }
     forget(keys);
     return segments->epoch;
   }
 
   // Those of `keys` that are in the table, all past their bound. True when all are settled.
-  bool remove_leftovers(Keys keys, Absorbed& absorbed) {
+  bool remove_leftovers(Keys keys, Absorbed& absorbed, Stats& spent) {
+    StageTimer timer(spent, Stage::settle, context_.runtime.clock);
     bool settled = true;
     for (const std::string_view key : keys) {
       const bool here = context_.unsettled.with([&](const UnsettledTable& table) { return table.contains(key); });
       if (here && !remove_due(key, absorbed)) settled = false;
     }
+    if (!settled) timer.fail();
     return settled;
   }
 

@@ -1,6 +1,7 @@
 // Plans whose memory cannot be let go yet, because a copy may still be in flight there and no wait succeeds.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +12,7 @@
 #include "holdfast/core/plan_blob.hpp"
 #include "holdfast/core/runtime.hpp"
 #include "holdfast/core/segment_registry.hpp"
+#include "holdfast/core/stats.hpp"
 #include "holdfast/core/unsettled_table.hpp"
 
 namespace holdfast {
@@ -53,6 +55,7 @@ class Quarantine {
   void add(std::vector<QuarantinedPlan<Rt>> plans) {
     const std::scoped_lock lock(mutex_);
     size_ += plans.size();
+    longest_ = std::max<std::uint64_t>(longest_, size_);
     for (const QuarantinedPlan<Rt>& plan : plans) held_bytes_ += plan.slot_bytes;
     put_back(std::move(plans));
   }
@@ -97,6 +100,10 @@ class Quarantine {
     const std::scoped_lock lock(mutex_);
     return size_;
   }
+  [[nodiscard]] ListLength length() const {
+    const std::scoped_lock lock(mutex_);
+    return {size_, longest_};
+  }
   [[nodiscard]] std::uint64_t held_bytes() const {
     const std::scoped_lock lock(mutex_);
     return held_bytes_;
@@ -124,6 +131,7 @@ class Quarantine {
   std::size_t size_ = 0;                    // of those, and of those that somebody is at
   std::uint64_t held_bytes_ = 0;            // theirs
   std::vector<Error> notes_;
+  std::uint64_t longest_ = 0;  // size_ so far
 };
 
 }  // namespace holdfast

@@ -51,6 +51,7 @@ enum class Errc : std::int32_t {
   wrong_length,          // a file goes on after its own header says, or past what may be read
   wrong_checksum,        // a file's bytes are not those that were written
   foreign_file,          // a file of another program, version or key
+  corrupt,               // values that are not those that were put: their checksum says so
 };
 std::string_view to_string(Errc code);
 

@@ -17,7 +17,7 @@ namespace holdfast {
 struct SessionOptions {
   WorldSpec world;
   std::uint32_t timesteps = 1;    // of the engine's sampler: it burns timesteps - 1 draws per skipped chunk
-  std::uint32_t retries_max = 3;  // shorter prefixes tried after an incomplete read
+  std::uint32_t retries_max = 3;  // shorter prefixes tried after an incomplete or corrupt read
 };
 
 struct ResumeReceipt {
@@ -60,7 +60,7 @@ class SessionBinding {
       if (path->matched_chunks() == 0) return receipt;
       ReadOutcome outcome = restore(*path, absorbed);
       if (outcome.verdict == ReadVerdict::restored) {
-        publish(*path);
+        publish_timed(*path);
         receipt.matched_chunks = path->matched_chunks();
         receipt.bytes = options_.world.layout.latent_bytes() * path->chain().size() +
                         options_.world.layout.blob_bytes() * path->window().size();
@@ -69,6 +69,8 @@ class SessionBinding {
       if (outcome.targets_touched) engine_.publish_kv_indices({});
       if (outcome.verdict == ReadVerdict::failed) return with_suppressed(std::move(outcome.error), absorbed);
       absorbed.push_back(std::move(outcome.error));
+      // What is corrupt has been withdrawn by its read, and all the rest was there.
+      if (outcome.verdict == ReadVerdict::corrupt) continue;
       manager_.withdraw_absent(*path, options_.world.layout, absorbed);
     }
     return receipt;
@@ -100,7 +102,7 @@ class SessionBinding {
   SessionBinding(ManagerType& manager, Engine& engine, const SessionOptions& options, Namespace& world)
       : manager_(manager), engine_(engine), options_(options), world_(world), cursor_(world.root()) {}
 
-  ReadOutcome restore(const PathLease& path, Absorbed& absorbed) {
+  ReadOutcome restore(PathLease& path, Absorbed& absorbed) {
     const bool has_latent = options_.world.layout.has_latent();
     Result<std::vector<DeviceTensor>> targets;
     if (has_latent) targets = engine_.latent_targets(path.matched_chunks());
@@ -115,6 +117,15 @@ class SessionBinding {
     return manager_.restore_window(path, options_.world, engine_.ring(), stream, absorbed);
   }
 
+  void publish_timed(PathLease& path) {
+    Stats spent;
+    {
+      const StageTimer timer(spent, Stage::publish, manager_.clock());
+      publish(path);
+    }
+    spent.hit_chunks = path.matched_chunks();
+    path.add(spent);
+  }
   void publish(const PathLease& path) {
     const std::uint32_t chunks = path.matched_chunks();
     const RingEnds ends = options_.world.ring.ends_of(chunks);

@@ -2,7 +2,9 @@
 //
 // A snapshot is lines of canonical JSON: a header (schema, version, counts, length and XXH3 checksum of the rest), then
 // one line a world, each followed by one line a node, parents first. A value's locator follows from its node's key.
-// Nodes with nothing ready in their subtree are left out.
+// Nodes with nothing ready in their subtree are left out. A checksum of values is kept where one is known, and where
+// the layers of a chunk have scales too, that is said. A file has version 2 when it says any of this, else version 1,
+// which earlier programs read too.
 //
 // Taking a snapshot and restoring one need the forest's lock; encoding, decoding and files need none.
 #pragma once
@@ -21,6 +23,7 @@ namespace holdfast {
 
 inline constexpr std::string_view kSnapshotSchema = "holdfast-snapshot";
 inline constexpr std::uint32_t kSnapshotVersion = 1;
+inline constexpr std::uint32_t kSnapshotSecondVersion = 2;
 
 // Files beyond these are refused.
 struct SnapshotLimits {

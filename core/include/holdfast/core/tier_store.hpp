@@ -13,8 +13,10 @@
 #include "holdfast/core/copy_stream.hpp"
 #include "holdfast/core/fluxon_runtime.hpp"
 #include "holdfast/core/result.hpp"
+#include "holdfast/core/stats.hpp"
 #include "holdfast/core/tensor.hpp"
 #include "holdfast/core/time.hpp"
+#include "holdfast/core/value_checksum.hpp"
 
 namespace holdfast {
 
@@ -32,6 +34,8 @@ struct PutReceipt {
   PutVerdict verdict = PutVerdict::stored;
   Nanos committed_ns = 0;   // when the last commit had been submitted, or the values were seen readable
   std::uint64_t epoch = 0;  // of the store, in which that was
+  // Of all values, in key order, where the store takes checksums.
+  GroupChecksum checksum = {};
 };
 
 // Part of a value, to a place in a device tensor.
@@ -49,16 +53,25 @@ struct ReadRequest {
   std::span<const std::uint32_t> atomic_group_lens;  // add up to the number of keys
   std::span<const DeviceTensor> tensors;
   std::span<const ReadCopy> copies;
-  bool one_answer = false;  // all of it by one get: no value may be looked for later than another
+  bool one_answer = false;                        // all of it by one get: no value may be looked for later than another
+  std::span<const GroupChecksum> checksums = {};  // of each atomic group, as its put told; empty: none is known
 };
 
-enum class ReadVerdict : std::uint8_t { restored, incomplete, failed };
+enum class ReadVerdict : std::uint8_t {
+  restored,
+  incomplete,
+  corrupt,  // groups whose checksum is another one: nothing of them was copied
+  failed,
+};
 
 struct [[nodiscard]] ReadOutcome {
   ReadVerdict verdict = ReadVerdict::failed;
   bool targets_touched = false;  // a copy into the tensors may have been submitted: unless restored, undefined bytes
   Error error;                   // unless restored
   std::uint64_t epoch = 0;       // of the store, when restored
+  // Indices of the atomic groups that were found corrupt, in order; also where the verdict is another for what failed
+  // besides. Those behind the first batch that has one were not looked at.
+  std::vector<std::size_t> corrupt_groups = {};
 };
 
 // What a probe found.
@@ -82,14 +95,15 @@ struct RemoveOutcome {
 // A store that moves bytes straight between device tensors and its own memory. All calls may run concurrently; the
 // caller keeps keys and tensors until they return. The tensors of one call are on one device, the stream's. When a call
 // returns, nothing is in flight but what an error calls quarantined; a stream's follower is told of all the same.
+// Whatever the end, what an operation took is in `spent`, where nothing was before.
 template <class S>
 concept PathTierStore = requires(S& store, Keys keys, std::span<const DeviceTensor> tensors, const CopyStream& stream,
                                  const ReadRequest& read, const RemoveRequest& removal,
-                                 std::span<const std::uint64_t> value_bytes, Absorbed& absorbed) {
+                                 std::span<const std::uint64_t> value_bytes, Absorbed& absorbed, Stats* spent) {
   // All or nothing, as far as the caller may publish. Unsettled: refused, nothing started. PutFailed: nothing may
   // be published, and what was stored is removed now or later.
-  { store.put(keys, tensors, stream, absorbed) } -> std::same_as<Result<PutReceipt>>;
-  { store.restore(read, stream, absorbed) } -> std::same_as<ReadOutcome>;
+  { store.put(keys, tensors, stream, absorbed, spent) } -> std::same_as<Result<PutReceipt>>;
+  { store.restore(read, stream, absorbed, spent) } -> std::same_as<ReadOutcome>;
   { store.probe(keys, absorbed) } -> std::same_as<Result<Presence>>;
   // Grows when the store hears that all it had is gone, as when its owner is a new one. What was last written or read
   // in an earlier epoch is but a hint.

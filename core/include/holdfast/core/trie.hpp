@@ -27,22 +27,27 @@
 #include "holdfast/core/node_index.hpp"
 #include "holdfast/core/result.hpp"
 #include "holdfast/core/time.hpp"
+#include "holdfast/core/value_checksum.hpp"
 
 namespace holdfast {
 
 class Forest;
 class Namespace;
 
-// What is known of a chunk's K and V values.
+// What is known of a chunk's values but its latent.
 struct BlobState {
   std::uint64_t nbytes = 0;      // all values together
   std::uint64_t slot_bytes = 0;  // what they take from a segment
   Nanos committed_at_ns = 0;
-  std::uint32_t n_layers = 0;
-  bool present = false;     // a handle exists: there may be bytes in the store
-  bool ready = false;       // may be served
-  bool confirmed = false;   // written or read by this process; else a snapshot's hint
+  ChunkShape shape = {};
+  bool present = false;    // a handle exists: there may be bytes in the store
+  bool ready = false;      // may be served
+  bool confirmed = false;  // written or read by this process; else a snapshot's hint
+  bool has_checksum = false;
   std::uint64_t epoch = 0;  // of the store, in which it was
+  std::uint64_t xxh3 = 0;   // where it has a checksum
+
+  [[nodiscard]] GroupChecksum checksum() const { return has_checksum ? GroupChecksum(xxh3) : std::nullopt; }
   friend bool operator==(const BlobState&, const BlobState&) = default;
 };
 
@@ -52,22 +57,28 @@ struct SkeletonState {
   Nanos committed_at_ns = 0;
   bool ready = false;
   bool confirmed = false;
+  bool has_checksum = false;
   std::uint64_t epoch = 0;
+  std::uint64_t xxh3 = 0;
+
+  [[nodiscard]] GroupChecksum checksum() const { return has_checksum ? GroupChecksum(xxh3) : std::nullopt; }
   friend bool operator==(const SkeletonState&, const SkeletonState&) = default;
 };
 
 struct BlobRecord {
   std::uint64_t nbytes = 0;
   std::uint64_t slot_bytes = 0;
-  std::uint32_t n_layers = 0;
+  ChunkShape shape = {};
   Nanos committed_at_ns = 0;
-  std::uint64_t epoch = 0;  // of the store
+  std::uint64_t epoch = 0;      // of the store
+  GroupChecksum checksum = {};  // as its put told
 };
 
 struct SkeletonRecord {
   std::uint64_t nbytes = 0;
   Nanos committed_at_ns = 0;
   std::uint64_t epoch = 0;  // of the store
+  GroupChecksum checksum = {};
 };
 
 struct NodeKeyLink : IndexLink {};

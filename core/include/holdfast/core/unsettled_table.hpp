@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "holdfast/core/fluxon_runtime.hpp"
+#include "holdfast/core/stats.hpp"
 #include "holdfast/core/time.hpp"
+#include "holdfast/core/value_checksum.hpp"
 
 namespace holdfast {
 
@@ -29,9 +31,10 @@ struct UnsettledOptions {
 
 struct UnsettledKey {
   std::uint64_t value_bytes = 0;
-  Nanos last_commit_ns = 0;   // when its last commit had been submitted
-  bool known_stored = false;  // a leftover: its commit answered 0, only its removal is open
-  bool ours = true;           // false: a put found it there, its length is not on record, and it is not to be adopted
+  Nanos last_commit_ns = 0;     // when its last commit had been submitted
+  bool known_stored = false;    // a leftover: its commit answered 0, only its removal is open
+  bool ours = true;             // false: a put found it there, its length is not on record, and it is not to be adopted
+  GroupChecksum checksum = {};  // of the value by itself, as its put took it
 };
 
 // What a key's removal answered.
@@ -65,6 +68,8 @@ class UnsettledTable {
   // True when every key is here, ours, past its bound, with this length: what is readable under all of them may be
   // adopted.
   [[nodiscard]] bool adoptable(Keys keys, std::span<const std::uint64_t> value_bytes, Nanos now_ns) const;
+  // Of each key, in order; none where it is not here, or was given up after it had been ready.
+  [[nodiscard]] std::vector<GroupChecksum> checksums_of(Keys keys) const;
   [[nodiscard]] bool contains(std::string_view key) const { return entries_.find(key) != entries_.end(); }
 
   // A put of these keys has passed the gate: until it ends, nobody else removes one of them. The caller keeps the keys.
@@ -81,6 +86,8 @@ class UnsettledTable {
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] std::size_t blocked() const { return blocked_.size(); }
+  // Of both.
+  [[nodiscard]] ListLength length() const { return {size() + blocked(), longest_}; }
   // Slot bytes counted as held.
   [[nodiscard]] std::uint64_t held_bytes() const { return held_bytes_; }
 
@@ -96,6 +103,7 @@ class UnsettledTable {
   [[nodiscard]] Nanos bound_of(const Entry& entry) const { return entry.key.last_commit_ns + options_.settle_bound_ns; }
   void set_due(Entries::iterator at, Nanos due_ns);
   void erase(Entries::iterator at);
+  void note_length();
 
   UnsettledOptions options_;
   Entries entries_;
@@ -104,6 +112,7 @@ class UnsettledTable {
   std::vector<Keys> putting_;
   std::set<std::string, std::less<>> removing_;
   std::uint64_t held_bytes_ = 0;
+  std::uint64_t longest_ = 0;
 };
 
 }  // namespace holdfast

@@ -22,7 +22,7 @@ struct WorldSpec {
 // Layout and ring are sane and agree with each other. Errors as their own validate().
 [[nodiscard]] Status validate_world(const WorldSpec& spec);
 
-// The lengths of a chunk's K and V values in key order: L0:k, L0:v, L1:k, ...
+// The lengths of a chunk's values in key order, see KeyBatch::add_chunk.
 [[nodiscard]] std::vector<std::uint64_t> value_lengths(const Layout& layout);
 // What these take from a segment.
 [[nodiscard]] std::uint64_t slot_bytes_of(std::span<const std::uint64_t> value_bytes);

@@ -95,6 +95,7 @@ struct KeyView {
   std::uintptr_t read_address = 0;
   std::uint64_t value_bytes = 0;
   std::uint32_t holders = 0;  // of handles and of read plans
+  bool damaged = false;
 };
 
 enum class PlanKind : std::uint8_t { put, read };
@@ -161,6 +162,9 @@ class FakeOwner final : public FluxonBackend, public TimedActor {
   // Events that are nobody's call.
   // Capacity eviction of one key. False: not committed, or held.
   bool evict(std::string_view key);
+  // A byte of the key's value, chosen by `draw`, is another one from now on, and nobody is told. False: not committed,
+  // held, or damaged before.
+  bool damage(std::string_view key, std::uint64_t draw);
   [[nodiscard]] std::vector<std::string> evictable_keys() const;  // in the order they were stored
   // A new generation, `generation_step` seconds later, on the next mapping. All it held is gone; old pages stay.
   void restart(std::uint64_t generation_step = 1);
@@ -190,6 +194,7 @@ class FakeOwner final : public FluxonBackend, public TimedActor {
   [[nodiscard]] std::uint64_t stored_keys() const;
   [[nodiscard]] std::uint64_t stored_bytes() const;  // slot bytes of these
   [[nodiscard]] std::uint64_t held_bytes() const;    // slot bytes that are not free
+  [[nodiscard]] std::uint64_t damages() const;       // how many values were ever damaged
   // In the order they were stored; `visit(std::string_view, const KeyView&)`.
   template <std::invocable<std::string_view, const KeyView&> Visit>
   void for_each_stored_key(Visit&& visit) const {

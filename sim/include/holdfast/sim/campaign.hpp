@@ -99,6 +99,7 @@ struct CampaignResult {
   Nanos virtual_ns = 0;
   std::uint64_t chunks_hit = 0, chunks_generated = 0, evictions = 0;
   std::uint64_t bytes_to_host = 0, bytes_to_device = 0;
+  Stats stats;
   std::uint64_t exempt_keys = 0;
   std::vector<SeedFailure> failures;  // in order of seeds; a seed may have a violation and a divergence
   std::vector<SeedResult> results;    // in order of seeds, when kept

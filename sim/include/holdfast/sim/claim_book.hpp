@@ -65,7 +65,7 @@ class ClaimBook final : public ClaimListener {
   // Empty when unknown.
   [[nodiscard]] std::string locator_of(std::uint64_t identity, Claim claim) const;
 
-  void on_claim(Claim claim, std::string_view locator, std::uint32_t n_layers, std::uint64_t nbytes) override;
+  void on_claim(Claim claim, std::string_view locator, const ChunkShape& shape, std::uint64_t nbytes) override;
   void on_withdrawal(Claim claim, std::string_view locator) override;
 
  private:

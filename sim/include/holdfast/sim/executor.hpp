@@ -66,6 +66,8 @@ struct RunResult {
   // What was reused and moved, for workloads and scenarios.
   std::uint64_t chunks_hit = 0, chunks_generated = 0, evictions = 0;
   std::uint64_t bytes_to_host = 0, bytes_to_device = 0;
+  // What the store says of itself, of all its incarnations; phase two's own puts and resumes are left out.
+  Stats stats;
   std::uint64_t exempt_keys = 0;                         // known to the store but not to the snapshot after a restart
   std::vector<std::vector<std::uint64_t>> frame_hashes;  // per session in order of opening, one per output frame
   std::vector<std::uint64_t> session_chunks_hit;         // per session, as frame_hashes; phase two comes last

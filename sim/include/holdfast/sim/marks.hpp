@@ -44,6 +44,7 @@ namespace holdfast::sim {
   X(transfer_not_found, "transfer 4000 after a full start", false)                               \
   X(transfer_refused, "transfer refused for a wrong length, handle then cancelled", false)       \
   X(ring_failed_after_latents, "ring failure after latents: session left cold", false)           \
+  X(scales_restored, "scale tensors restored with their chunks", false)                          \
   X(ring_full_length, "full-length ring", false)                                                 \
   X(ring_exactly_full, "ring exactly full", false)                                               \
   X(ring_just_rolled, "just rolled", false)                                                      \
@@ -62,6 +63,7 @@ namespace holdfast::sim {
   X(hint_confirmed, "a hint asked for by itself: there", false)                                  \
   X(hint_gone, "a hint asked for before a put: gone", false)                                     \
   X(probed_gone, "the periodic probe found a value gone", false)                                 \
+  X(corrupt_found, "values that are not what was put: found by a read, withdrawn", false)        \
   X(store_evicted_between, "store evicted between start and transfer", false)                    \
   X(restart_during_put, "owner restarted during put", false)                                     \
   X(restart_before_wait, "owner restarted between commit and wait", false)                       \

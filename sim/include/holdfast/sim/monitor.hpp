@@ -100,6 +100,8 @@ class Monitor final : public ClaimListener {
   [[nodiscard]] unsigned claims(std::uint64_t identity) const;
   // The operation that ended last did not store this because it was ready.
   void relied_on(std::uint64_t identity, Claim claim);
+  // The operation that ended last was given values, of what was claimed, that had been damaged.
+  [[nodiscard]] bool read_damaged() const;
   // Claims of which the store lacks a key, for people.
   [[nodiscard]] std::vector<std::string> claims_not_stored() const;
   // The node a locator belongs to; 0 when the harness never saw it.
@@ -114,7 +116,7 @@ class Monitor final : public ClaimListener {
   // Everything begun must have ended by now: plans, handles, views.
   void check_all_ended();
 
-  void on_claim(Claim claim, std::string_view locator, std::uint32_t n_layers, std::uint64_t nbytes) override;
+  void on_claim(Claim claim, std::string_view locator, const ChunkShape& shape, std::uint64_t nbytes) override;
   void on_withdrawal(Claim claim, std::string_view locator) override;
 
   void reset();

@@ -25,7 +25,7 @@ using LayoutIndex = std::uint32_t;
 struct EngineLayout {
   Geometry geometry;
   std::uint64_t digest = 0;                // of everything the bytes depend on
-  std::vector<std::uint64_t> frame_bytes;  // per ring tensor: K of layer 0, V of layer 0, ...
+  std::vector<std::uint64_t> frame_bytes;  // per ring tensor, in key order
   std::uint64_t frame_bytes_total = 0;     // of all tensors
 
   [[nodiscard]] std::size_t tensors() const { return frame_bytes.size(); }

@@ -129,6 +129,8 @@ std::string junit_xml(const Report& report);
 std::string report_html(const Report& report);
 // The table at the end of a run, within 100 columns.
 std::string summary_text(const Report& report, bool colour);
+// What the store says that it did, as tables; empty where it did nothing, and for a sweep.
+std::string store_text(const Report& report);
 // "fluxon  fake owner 0.1.0": a line for each runtime in use.
 std::string runtimes_text(const std::vector<RuntimeInfo>& runtimes);
 

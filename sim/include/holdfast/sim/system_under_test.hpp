@@ -12,6 +12,7 @@
 
 #include "holdfast/core/engine.hpp"
 #include "holdfast/core/result.hpp"
+#include "holdfast/core/stats.hpp"
 #include "holdfast/core/time.hpp"
 #include "holdfast/sim/ports.hpp"
 #include "holdfast/sim/trace.hpp"
@@ -28,7 +29,7 @@ class ClaimListener {
  public:
   virtual ~ClaimListener() = default;
   // The keys of a kv claim are {locator}:L{layer}:k and :v; of a latent the locator itself.
-  virtual void on_claim(Claim claim, std::string_view locator, std::uint32_t n_layers, std::uint64_t nbytes) = 0;
+  virtual void on_claim(Claim claim, std::string_view locator, const ChunkShape& shape, std::uint64_t nbytes) = 0;
   virtual void on_withdrawal(Claim claim, std::string_view locator) = 0;
 };
 
@@ -97,6 +98,7 @@ struct Inspection {
   std::uint64_t nodes = 0;
   std::uint64_t read_only_fallbacks = 0;  // registrations that needed the read-only flag
   std::uint64_t translated_mappings = 0;  // second mappings that were refused and are translated
+  Stats stats;                            // of what it has done since it was made
 };
 
 struct SystemOptions {
@@ -107,6 +109,7 @@ struct SystemOptions {
   std::uint64_t hash_seed = 0;    // must not show
   bool in_memory_store = false;
   std::uint32_t batches_in_flight = 0;  // 0: synchronous; else overlapped, however short the batches
+  bool checksums = false;               // of values, taken by puts and compared by reads, where the store can
   std::uint32_t pump_probes = 0;        // nodes that each pump probes
   // Host memory of the harness's, for a store that takes owned snapshots; used while the system lives.
   std::uintptr_t staging_base = 0;

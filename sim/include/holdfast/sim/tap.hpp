@@ -29,6 +29,8 @@ class Tap {
   [[nodiscard]] std::optional<std::uint64_t> stored_digest(std::string_view key) const;
   // Readable now.
   [[nodiscard]] bool is_stored(std::string_view key) const;
+  // Readable now, and damaged since it was stored.
+  [[nodiscard]] bool is_damaged(std::string_view key) const;
   void for_each_stored(const std::function<void(std::string_view)>& visit) const;
   // Drains incidents now, for instance after time passed.
   void collect();

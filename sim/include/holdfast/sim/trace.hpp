@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "holdfast/core/chunk_shape.hpp"
 #include "holdfast/core/result.hpp"
 #include "holdfast/core/time.hpp"
 #include "holdfast/sim/calls.hpp"
@@ -13,7 +14,7 @@
 namespace holdfast::sim {
 
 // A layout and a ring. Value (layer l, side s: 0 = K, 1 = V) has kv_token_bytes[(2 * l + s) % size] bytes per token, so
-// that one put may have up to three sizes.
+// that one put may have up to three sizes; and a fourth where K and V are quantised, and each has scales.
 struct Geometry {
   std::uint32_t n_layers = 1;
   std::uint32_t frames_per_chunk = 1;
@@ -22,9 +23,17 @@ struct Geometry {
   std::uint32_t sink_frames = 0;
   bool full_length = true;
   std::vector<std::uint32_t> kv_token_bytes{256};  // 1 to 3 entries
+  std::uint32_t scale_token_bytes = 0;             // of the scales of K, and of V; 0 = not quantised
   std::uint32_t latent_bytes = 0;                  // of a chunk; 0 = no skeletons
   std::uint32_t timesteps = 1;                     // draws to burn per skipped chunk = timesteps - 1
   std::uint32_t break_even_k = 1;                  // fewer matched chunks are not reused
+
+  [[nodiscard]] ChunkShape chunk_shape() const {
+    return {n_layers, scale_token_bytes == 0 ? kPlainParts : kScaledParts};
+  }
+  // Of the ring's tensors, as of a chunk's values, in key order.
+  [[nodiscard]] std::size_t tensors() const { return chunk_shape().values(); }
+  [[nodiscard]] std::uint64_t token_bytes(std::size_t tensor) const;
   friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 
@@ -41,12 +50,19 @@ enum class StepKind : std::uint8_t {
   pump,           // periodic work
   snapshot,       // to the one snapshot file
   restart,        // the client dies and starts again from the last snapshot
-  store_evict,    // environment: the owner evicts the values of that blob (`of`, `depth`), or its latent (amount = 1)
+  store_evict,    // environment: the owner evicts, or with checksums damages, that blob or latent (`of`, `depth`)
   owner_restart,  // environment: a new generation
   pass_time,      // environment: `amount` ns pass
 };
 inline constexpr std::size_t kStepKindCount = 15;
 std::string_view name_of(StepKind kind);
+
+// `amount` of store_evict: which of a node's values, and what becomes of them. Damage: bytes of one value change, as
+// they lie in the owner, and nobody is told; only in a trace with checksums.
+inline constexpr std::uint64_t kEvictBlob = 0;
+inline constexpr std::uint64_t kEvictLatent = 1;
+inline constexpr std::uint64_t kDamageBlob = 2;
+inline constexpr std::uint64_t kDamageLatent = 3;
 
 // Steps are named by id, which shrinking keeps. A step whose `of` does not name a fitting step, or that makes no sense
 // where it stands, does nothing and is counted as skipped: so any step may be taken away.
@@ -55,7 +71,7 @@ struct Step {
   StepKind kind = StepKind::pump;
   std::uint32_t of = 0;      // the id of the open (or hold) step it belongs to
   std::uint32_t depth = 0;   // evict, store_evict
-  std::uint64_t amount = 0;  // make_room: bytes; pass_time: ns; store_evict: 0 = blob, 1 = latent; warm_up: see there
+  std::uint64_t amount = 0;  // make_room: bytes; pass_time: ns; store_evict: see below; warm_up: see there
   bool join = false;         // where steps run side by side: all earlier ones end before it begins
   // open only:
   std::uint32_t world = 0;
@@ -137,6 +153,7 @@ struct Trace {
   // Of the Plan store: 0 = synchronous; else copies overlap, with so many batches of one operation in flight at most.
   std::uint32_t batches_in_flight = 0;
   std::uint32_t pump_probes = 0;  // nodes of which each pump asks the store whether it has their values
+  bool checksums = false;         // the Plan store takes checksums of values, so that the owner may damage them
   bool copy_stream = false;       // the engines give copies a stream of their own, ordered with theirs by events
   std::vector<Geometry> geometries;
   std::vector<Step> steps;  // unique ids, in order of execution

@@ -40,6 +40,10 @@ class TraceBuilder {
   Id snapshot() { return add(StepKind::snapshot); }
   Id restart() { return add(StepKind::restart); }
   Id store_evict_blob(Id session, std::uint32_t depth) { return add(StepKind::store_evict, session, depth, 0); }
+  Id damage_blob(Id session, std::uint32_t depth) { return add(StepKind::store_evict, session, depth, kDamageBlob); }
+  Id damage_latent(Id session, std::uint32_t depth) {
+    return add(StepKind::store_evict, session, depth, kDamageLatent);
+  }
   Id store_evict_latent(Id session, std::uint32_t depth) { return add(StepKind::store_evict, session, depth, 1); }
   Id owner_restart() { return add(StepKind::owner_restart); }
   Id pass_time(Nanos ns) { return add(StepKind::pass_time, 0, 0, static_cast<std::uint64_t>(ns)); }

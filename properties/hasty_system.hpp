@@ -82,7 +82,7 @@ class HastySystem final : public ForwardingSystem {
       case Haste::forgets_a_plan:
         break;
       case Haste::claims_what_is_not_there:
-        listener_.on_claim(Claim::kv, key_, 1, 256);
+        listener_.on_claim(Claim::kv, key_, {1, kPlainParts}, 256);
         listener_.on_withdrawal(Claim::kv, key_);
         break;
       case Haste::crashes: {

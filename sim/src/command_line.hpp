@@ -68,6 +68,10 @@ Command sweep_command();
 Command explore_command();
 Command bench_command();
 Command list_command();
+Command report_command();
+Command completion_command();
+// In the order of the help.
+std::vector<Command> all_commands();
 
 // ---- What several commands take.
 inline constexpr std::string_view kOutHelp =

@@ -161,6 +161,9 @@ std::string report_json(const Report& report) {
   }
   json["seeds"] = {{"first", report.seeds.first}, {"last", report.seeds.last}, {"run", result.seeds_run}};
   json["shard"] = {{"index", report.shard.index}, {"count", report.shard.count}};
+  if (report.shard.count > 1) {
+    json["shard"]["seeds_of_all"] = {{"first", report.seeds_of_all.first}, {"last", report.seeds_of_all.last}};
+  }
   json["stopped"] = result.stopped.empty() ? Json() : Json(result.stopped);
   json["steps"] = result.steps;
   json["steps_skipped"] = result.steps_skipped;
@@ -176,6 +179,7 @@ std::string report_json(const Report& report) {
   json["invariants"] = invariants_of(report);
   json["violations"] = violations_of(report);
   json["causes"] = causes_json(report);
+  json["failures"] = failures_json(result);
   json["gate_failure"] = report.gate_failure.empty() ? Json() : Json(report.gate_failure);
   json["faults_fired"] = result.faults.total;
   json["faults"] = faults_of(result.faults);

@@ -1,19 +1,16 @@
 #include "report_json_parts.hpp"
 
-#include <array>
+#include <map>
+#include <vector>
 
 #include "holdfast/sim/failure_story.hpp"
+#include "holdfast/sim/shrink_failure.hpp"
 #include "holdfast/sim/text.hpp"
 
 namespace holdfast::sim {
 namespace {
 
 using PartJson = nlohmann::ordered_json;
-
-constexpr std::array<std::string_view, 11> kLaneKinds{"violations", "faults", "session", "store",   "claims", "owner",
-                                                      "device",     "stream", "plans",   "handles", "files"};
-constexpr std::array<std::string_view, 5> kSpanKinds{"step", "operation", "plan", "handle", "batch"};
-constexpr std::array<std::string_view, 6> kMarkKinds{"call", "failed call", "fault", "happening", "claim", "violation"};
 
 PartJson span_json(const LaneChart& chart, const ChartSpan& span) {
   PartJson json = {{"kind", kSpanKinds.at(static_cast<std::size_t>(span.kind))},
@@ -83,6 +80,24 @@ nlohmann::ordered_json causes_json(const Report& report) {
       entry["swim_lanes"] = lanes_json(first.story->chart);
     }
     json.push_back(std::move(entry));
+  }
+  return json;
+}
+
+nlohmann::ordered_json failures_json(const CampaignResult& result) {
+  std::map<std::string, std::size_t, std::less<>> known;  // by the target, as text
+  PartJson json = PartJson::array();
+  for (const SeedFailure& failure : result.failures) {
+    const FailureTarget target = target_of(failure);
+    const auto [at, is_new] = known.emplace(to_string(target), json.size());
+    if (is_new) {
+      json.push_back({{"kind", name_of(failure.kind)},
+                      {"invariant", failure.violations.empty() ? PartJson() : PartJson(name_of(target.invariant))},
+                      {"call", printable(target.call)},
+                      {"culprits", printable(target.culprits)},
+                      {"seeds", PartJson::array()}});
+    }
+    json[at->second]["seeds"].push_back(failure.seed);
   }
   return json;
 }

@@ -74,6 +74,7 @@ struct Report {
   std::vector<RuntimeInfo> runtimes;
   SeedRange seeds;
   Shard shard;
+  SeedRange seeds_of_all;  // of all shards, where there are several
   CampaignResult result;
   std::vector<Invariant> disabled;
   bool marks_required = false;

@@ -171,7 +171,7 @@ TEST(Story, OfAPlanAbortedUnderACopyNamesBothAndHowTheyBegan) {
                            "\\(step 2\\), while batch [0-9]+ with copy 1 into its slot 1 may still have been in "
                            "flight: no successful wait covers it\\."));
   EXPECT_THAT(story.sentences[1], MatchesRegex("Put plan [0-9]+ began at 0 ms \\(#[0-9]+\\) with local_fast_put_start "
-                                               "of the put of chunk 1 of session 1 \\(step 2\\): 1 keys.*"));
+                                               "of the put of chunk 1 of session 1 \\(step 2\\): 1 key,.*"));
   EXPECT_THAT(story.sentences[2], MatchesRegex("Batch [0-9]+ was submitted at 0 ms \\(#[0-9]+\\) by the put of chunk 1 "
                                                "of session 1 \\(step 2\\): 1 copy to the host on stream 1\\."));
   EXPECT_EQ(story.sentences.back(), "No fault had been injected before that.");
@@ -188,6 +188,9 @@ TEST(Story, OfAPlanThatNeverEndedTellsWhereItBegan) {
   const FailureStory story = story_of(Haste::forgets_a_plan);
   EXPECT_THAT(story.sentences[0], HasSubstr("in the drain: put plan"));
   EXPECT_THAT(story.sentences, Contains(MatchesRegex("Put plan [0-9]+ began at 0 ms .* of the put of chunk 1 .*")));
+  // What comes before the first step has its number, and is no drain.
+  EXPECT_EQ(step_name(story.chart.columns.front()), "start");
+  EXPECT_EQ(step_name(story.chart.columns.back()), "drain");
 }
 
 TEST(Story, OfACrashTellsTheLastThatWasSeen) {

@@ -415,6 +415,8 @@ TEST(ReportHtml, OfAWorkloadHasHitRateAndBytes) {
   const std::string html = report_html(report);
   EXPECT_THAT(html, HasSubstr("0.366"));
   EXPECT_THAT(html, HasSubstr("366 of 1,000 blocks"));
+  EXPECT_LT(html.find("id=\"workload\""), html.find("id=\"invariants\""));
+  EXPECT_THAT(html, Not(HasSubstr("never reached</span>")));  // it is no campaign
   EXPECT_THAT(html, HasSubstr("1.00 GiB"));
 }
 

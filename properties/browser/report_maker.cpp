@@ -46,7 +46,7 @@ Trace hostile_trace(std::uint64_t seed) {
 }
 
 void make(const std::string& out, const SystemFactory& factory, const TraceSource& source, SeedRange seeds,
-          const std::string& words) {
+          const std::string& name, const std::string& words) {
   must(make_directory(out + "/failures"));
   CampaignOptions campaign;
   campaign.seeds = seeds;
@@ -56,7 +56,7 @@ void make(const std::string& out, const SystemFactory& factory, const TraceSourc
   if (!result) must(result.error());
   Report report;
   report.command = words;
-  report.profile = words;
+  report.profile = name;
   report.runtimes = probe_fake_backend().runtimes;
   report.seeds = seeds;
   report.result = std::move(*result);
@@ -94,9 +94,9 @@ TraceSource each(const std::function<Trace(std::uint64_t)>& trace) {
 
 int make_all(const std::string& directory) {
   const auto plain = [](std::uint64_t seed) { return generate(seed, *profile_named("default")); };
-  make(directory + "/held", make_production_system, each(plain), {1, 300}, "holdfast run --seeds 1-300");
-  make(directory + "/violated", hasty_system(), each(hasty_trace), {1, 240}, "holdfast run --seeds 1-240");
-  make(directory + "/hostile", hasty_system(kHostile), each(hostile_trace), {1, 12}, kHostile);
+  make(directory + "/held", make_production_system, each(plain), {1, 300}, "default", "holdfast run --seeds 1-300");
+  make(directory + "/violated", hasty_system(), each(hasty_trace), {1, 240}, "default", "holdfast run --seeds 1-240");
+  make(directory + "/hostile", hasty_system(kHostile), each(hostile_trace), {1, 12}, kHostile, kHostile);
   return 0;
 }
 

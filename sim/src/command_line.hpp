@@ -75,7 +75,8 @@ std::vector<Command> all_commands();
 
 // ---- What several commands take.
 inline constexpr std::string_view kOutHelp =
-    "write report.json, report.html, junit.xml, and failures/SEED.trace.json and .timeline.json to DIR; without it only "
+    "write report.json, report.html, junit.xml, and failures/SEED.trace.json and .timeline.json to DIR; without it "
+    "only "
     "the latter are written, to holdfast-failures";
 OptionSpec disable_option();
 OptionSpec seed_option();

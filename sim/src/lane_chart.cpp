@@ -127,7 +127,8 @@ class Columns {
     first_line_ = line_of(moment);
     last_ = &moment;
     of_[index] = count();
-    columns_.push_back({moment.at_ns, moment.step, first_line_});
+    drain_ = drain_ || moment.kind == MomentKind::drain;
+    columns_.push_back({moment.at_ns, moment.step, first_line_, drain_});
   }
   [[nodiscard]] bool repeats(const Moment& moment) const {
     return last_ != nullptr && moment.kind == MomentKind::call && last_->kind == MomentKind::call &&
@@ -167,7 +168,8 @@ class Columns {
       of_[index] = of_[back];
       return;
     }
-    if (columns_.empty()) columns_.push_back({moments_[index].at_ns, moments_[index].step, line_of(moments_[index])});
+    if (columns_.empty())
+      columns_.push_back({moments_[index].at_ns, moments_[index].step, line_of(moments_[index]), drain_});
   }
 
   const std::vector<Moment>& moments_;
@@ -177,6 +179,7 @@ class Columns {
   const Moment* last_ = nullptr;
   std::string first_line_;
   std::uint32_t times_ = 1;
+  bool drain_ = false;
 };
 
 // Spans of one sort on as few lanes as they need, so that none overlaps another of its lane.
@@ -475,6 +478,11 @@ class Maker {
 LaneChart make_lane_chart(const Trace& trace, const RecordedRun& run, const ChartOptions& options,
                           std::vector<std::uint32_t>* column_of_moment) {
   return Maker(trace, run, options).make(column_of_moment);
+}
+
+std::string step_name(const ChartColumn& column) {
+  if (column.step == kDrainStep) return column.drain ? "drain" : "start";
+  return std::to_string(column.step);
 }
 
 std::string virtual_time_text(Nanos at_ns) {

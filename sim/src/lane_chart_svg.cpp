@@ -127,7 +127,7 @@ class Drawing {
                           markup(fitting(lane.name, kGutter)));
     }
     for (const ChartSpan& span : lane.spans) bar(span, y);
-    for (const ChartMark& mark : lane.marks) draw_mark(mark, y);
+    for (const ChartMark& mark : lane.marks) draw_mark(mark, y, !lane.spans.empty());
   }
 
   void bar(const ChartSpan& span, double y) {
@@ -149,7 +149,8 @@ class Drawing {
   }
 
   // A shape of its own for each kind, so that colour is not needed to tell them apart.
-  void draw_mark(const ChartMark& mark, double y) {
+  // Calls are told at the lower edge where the lane has bars, whose labels they would cross.
+  void draw_mark(const ChartMark& mark, double y, bool at_bars) {
     const double x = middle(mark.column);
     const double half = std::min(5.0, column_ / 2);
     const double top = y + 3;
@@ -158,7 +159,8 @@ class Drawing {
     std::string shape;
     switch (mark.kind) {
       case ChartMarkKind::call:
-        shape = fmt::format("M{0:.1f} {1:.1f}V{2:.1f}", x, top + 2, bottom - 2);
+        shape = fmt::format("M{0:.1f} {1:.1f}V{2:.1f}", x, at_bars ? bottom - 1.5 : top + 2,
+                            at_bars ? y + kRow - 1 : bottom - 2);
         break;
       case ChartMarkKind::failed_call:
         shape = fmt::format("M{0:.1f} {1:.1f}L{2:.1f} {3:.1f}M{2:.1f} {1:.1f}L{0:.1f} {3:.1f}", x - half, centre - half,

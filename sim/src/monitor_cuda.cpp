@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "holdfast/sim/text.hpp"
 #include "monitor_impl.hpp"
 
 namespace holdfast::sim {
@@ -271,8 +272,8 @@ struct Monitor::Impl::Cuda final : CudaBackend {
                                        std::uint32_t stream) const {
     std::uint64_t bytes = 0;
     for (const Copy& copy : batch) bytes += copy.bytes;
-    std::string text =
-        fmt::format("{} copies, {} bytes, {}, stream {}", batch.size(), bytes, to_string(direction), stream);
+    std::string text = fmt::format("{}, {} bytes, {}, stream {}", counted(batch.size(), "copy", "copies"), bytes,
+                                   to_string(direction), stream);
     std::uint32_t last = 0;
     for (const HostSide& side : sides) {
       if (side.plan == nullptr || side.plan->ordinal == last) continue;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "holdfast/sim/text.hpp"
 #include "monitor_impl.hpp"
 
 namespace holdfast::sim {
@@ -97,7 +98,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
   [[nodiscard]] std::string whose(std::span<const std::uint32_t> keys) const {
     if (keys.empty()) return "no keys";
     const KeyRecord& record = monitor.claims.at(keys.front());
-    std::string text = fmt::format("{} keys", keys.size());
+    std::string text = counted(keys.size(), "key");
     if (record.node != kNobody) {
       text += fmt::format(", {} of {}", name_of(record.claim), monitor.name(monitor.claims.node(record.node)));
     }
@@ -446,7 +447,8 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     }
     monitor.about(ThingKind::handle, ordinal);
     monitor.log(kCall, answer, [&] {
-      return fmt::format("handle {}, {} keys{}", ordinal, prefix_len, answer ? fmt::format(": plan {}", opened) : "");
+      return fmt::format("handle {}, {}{}", ordinal, counted(prefix_len, "key"),
+                         answer ? fmt::format(": plan {}", opened) : "");
     });
     if (handle == nullptr) return answer;
     if (answer) {

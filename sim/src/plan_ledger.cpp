@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "holdfast/sim/text.hpp"
+
 namespace holdfast::sim {
 namespace {
 
@@ -178,13 +180,13 @@ Thing thing_of(const PlanRecord& plan) {
 }
 
 std::string describe(const PlanRecord& plan) {
-  return fmt::format("{} {} ({} keys, of step {}, started at {} ns)", sort_name(plan.sort), plan.ordinal,
-                     plan.keys.size(), plan.step, plan.started_ns);
+  return fmt::format("{} {} ({}, of {}, started at {} ns)", sort_name(plan.sort), plan.ordinal,
+                     counted(plan.keys.size(), "key"), step_text(plan.step), plan.started_ns);
 }
 
 std::string describe(const HandleRecord& handle) {
-  return fmt::format("handle {} ({} keys, of step {}, started at {} ns)", handle.ordinal, handle.keys.size(),
-                     handle.step, handle.started_ns);
+  return fmt::format("handle {} ({}, of {}, started at {} ns)", handle.ordinal, counted(handle.keys.size(), "key"),
+                     step_text(handle.step), handle.started_ns);
 }
 
 }  // namespace holdfast::sim

@@ -13,6 +13,8 @@
 namespace holdfast::sim {
 namespace {
 
+constexpr std::size_t kFactBytesMax = 200;  // a name may be long, and the first screen is small
+
 constexpr std::pair<std::string_view, std::string_view> kReportParts[] = {
 #include "report_parts.inc"
 };
@@ -46,7 +48,7 @@ PageData page_list() { return PageData(PageData::type::list); }
 PageData page_fact(std::string_view name, std::string_view value, std::string_view more) {
   PageData fact;
   fact.set("name", page_text(name));
-  fact.set("value", page_text(value));
+  fact.set("value", PageData(printable(value, kFactBytesMax)));
   fact.set("more", page_text_if(more));
   return fact;
 }

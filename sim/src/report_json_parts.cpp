@@ -28,10 +28,11 @@ PartJson lanes_json(const LaneChart& chart) {
   PartJson json = {{"columns", PartJson::array()}, {"lanes", PartJson::array()}};
   for (std::size_t i = 0; i < chart.columns.size(); ++i) {
     const ChartColumn& column = chart.columns[i];
-    json["columns"].push_back({{"number", chart.first + i + 1},
-                               {"at_ns", column.at_ns},
-                               {"step", column.step == kDrainStep ? PartJson("drain") : PartJson(column.step)},
-                               {"what", printable(column.text)}});
+    json["columns"].push_back(
+        {{"number", chart.first + i + 1},
+         {"at_ns", column.at_ns},
+         {"step", column.step == kDrainStep ? PartJson(step_name(column)) : PartJson(column.step)},
+         {"what", printable(column.text)}});
   }
   json["left_out_after"] = chart.left_out_after;
   json["broken_at"] = chart.broken_at ? PartJson(chart.first + *chart.broken_at + 1) : PartJson();

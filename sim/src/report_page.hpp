@@ -22,6 +22,10 @@ PageData page_list();
 // One of a list of facts: a name, a value, and what is less important.
 PageData page_fact(std::string_view name, std::string_view value, std::string_view more = {});
 
+// What there is nothing to say in is left out: faults of a workload without any, a comparison of one case.
+bool shows_faults(const Report& report);
+bool shows_cases(const Report& report);
+
 void fill_summary(const Report& report, PageData& page);
 void fill_violations(const Report& report, PageData& page);
 void fill_invariants(const Report& report, PageData& page);

@@ -68,7 +68,10 @@ PageData gap_entry(const LegalCell& cell) {
 
 }  // namespace
 
+bool shows_faults(const Report& report) { return !report.workload || report.result.faults.total > 0; }
+
 void fill_faults(const Report& report, PageData& page) {
+  page.set("has_faults", PageData(shows_faults(report)));
   const FaultTally& faults = report.result.faults;
   const FaultMatrix matrix = fault_matrix(faults);
   PageData kinds = page_list();

@@ -26,8 +26,10 @@ PageData facts_of(const Report& report) {
   const std::string shard =
       report.shard.count > 1 ? fmt::format("shard {} of {}", report.shard.index, report.shard.count) : std::string();
   facts << page_fact("Profile", report.profile, shard);
-  facts << page_fact(report.sweep ? "Cases" : "Seeds", with_thousands(result.seeds_run),
-                     fmt::format("of {}-{}", report.seeds.first, report.seeds.last));
+  if (!report.workload) {
+    facts << page_fact(report.sweep ? "Cases" : "Seeds", with_thousands(result.seeds_run),
+                       fmt::format("of {}-{}", report.seeds.first, report.seeds.last));
+  }
   if (!result.stopped.empty()) facts << page_fact("Stopped", result.stopped);
   facts << page_fact("Runtime calls", with_thousands(result.runtime_calls),
                      fmt::format("in {} steps", with_thousands(result.steps)));
@@ -59,16 +61,19 @@ PageData sections_of(const Report& report) {
   if (!report.violations.empty()) {
     sections << section("violations", "Violations", with_thousands(result.failures.size()), "bad");
   }
+  if (report.workload) sections << section("workload", "Workload");
   const auto never = std::ranges::count(result.checked, std::uint64_t{0});
   sections << section("invariants", "Invariants", never == 0 ? "" : fmt::format("{} never checked", never), "warn");
-  const std::size_t gaps = kLegalCellCount - result.faults.cells_reached();
-  sections << section("faults", "Faults", gaps == 0 ? "" : fmt::format("{} gaps", gaps), "warn");
-  const auto missed = std::ranges::count(result.marks.counts, std::uint64_t{0});
+  // A workload is no campaign: nobody expects it to meet everything.
+  const std::size_t gaps = report.workload ? 0 : kLegalCellCount - result.faults.cells_reached();
+  if (shows_faults(report)) {
+    sections << section("faults", "Faults", gaps == 0 ? "" : fmt::format("{} gaps", gaps), "warn");
+  }
+  const auto missed = report.workload ? 0 : std::ranges::count(result.marks.counts, std::uint64_t{0});
   sections << section("marks", "Marks", missed == 0 ? "" : fmt::format("{} never reached", missed), "warn");
-  if (report.workload) sections << section("workload", "Workload");
   if (report.sweep) sections << section("sweep", "Sweep");
   if (!store_text(report).empty()) sections << section("store", "Store");
-  sections << section("cases", "Cases");
+  if (shows_cases(report)) sections << section("cases", "Cases");
   sections << section("determinism", "Determinism", result.diverged == 0 ? "" : with_thousands(result.diverged), "bad");
   return sections;
 }

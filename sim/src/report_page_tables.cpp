@@ -118,7 +118,10 @@ void fill_store(const Report& report, PageData& page) {
   page.set("store", page_text(text));
 }
 
+bool shows_cases(const Report& report) { return report.result.seeds_run > 1; }
+
 void fill_cases(const Report& report, PageData& page) {
+  page.set("has_cases", PageData(shows_cases(report)));
   PageData tables = page_list();
   tables << case_table("Slowest", report.result.slowest);
   tables << case_table("Longest", report.result.longest);

@@ -31,7 +31,7 @@ PageData events_of(const LaneChart& chart) {
     PageData event;
     event.set("number", std::to_string(chart.first + i + 1));
     event.set("time", virtual_time_text(column.at_ns));
-    event.set("step", column.step == kDrainStep ? std::string("drain") : std::to_string(column.step));
+    event.set("step", step_name(column));
     event.set("text", page_text(column.text));
     event.set("broken", PageData(chart.broken_at == i));
     events << event;

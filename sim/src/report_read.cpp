@@ -283,7 +283,8 @@ class Reader {
     for (const ReadJson& column : columns) {
       const ReadJson& step = column.at("step");
       chart.columns.push_back({column.at("at_ns").get<Nanos>(),
-                               step.is_string() ? kDrainStep : step.get<std::uint32_t>(), text(column, "what")});
+                               step.is_string() ? kDrainStep : step.get<std::uint32_t>(), text(column, "what"),
+                               step == "drain"});
     }
     chart.first = columns.empty() ? 0 : columns.front().at("number").get<std::uint32_t>() - 1;
     chart.left_out_after = count(told, "left_out_after");

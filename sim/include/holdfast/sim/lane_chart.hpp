@@ -20,7 +20,8 @@ namespace holdfast::sim {
 struct ChartColumn {
   Nanos at_ns = 0;
   std::uint32_t step = 0;
-  std::string text;  // what happened, a line
+  std::string text;    // what happened, a line
+  bool drain = false;  // of phase two
 };
 
 enum class SpanKind : std::uint8_t { step, operation, plan, handle, batch };
@@ -85,6 +86,8 @@ std::string lane_chart_svg(const LaneChart& chart, const std::string& name, cons
 // Trace-event JSON: a microsecond is a column; `args.virtual_ns` is the virtual time. On each track events nest.
 std::string lane_chart_trace_events(const LaneChart& chart, const std::string& title);
 
+// "3", "drain"; "start" before the first step.
+std::string step_name(const ChartColumn& column);
 // "1.2 ms", "1,801 s".
 std::string virtual_time_text(Nanos at_ns);
 

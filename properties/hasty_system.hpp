@@ -28,8 +28,9 @@ enum class Haste : std::uint8_t {
 
 class HastySystem final : public ForwardingSystem {
  public:
-  // In worlds from `kHastyWorlds` on the world says what goes wrong, in others nothing does.
+  // In `kHastes` worlds from `kHastyWorlds` on the world says what goes wrong, in others nothing does.
   static constexpr std::uint32_t kHastyWorlds = 100;
+  static constexpr std::uint32_t kHastes = 7;
 
   HastySystem(Ports& ports, ClaimListener& listener, const SystemOptions& options, std::string key)
       : ForwardingSystem(make_production_system(ports, listener, options)),
@@ -38,7 +39,8 @@ class HastySystem final : public ForwardingSystem {
         key_(std::move(key)) {}
 
   Status open_session(SessionId session, const SessionSpec& spec, Engine& engine) override {
-    sessions_[session] = {&engine, spec.world < kHastyWorlds ? Haste::none : Haste(spec.world - kHastyWorlds)};
+    const bool hasty = spec.world >= kHastyWorlds && spec.world - kHastyWorlds < kHastes;
+    sessions_[session] = {&engine, hasty ? Haste(spec.world - kHastyWorlds) : Haste::none};
     return ForwardingSystem::open_session(session, spec, engine);
   }
   Result<IngestOutcome> chunk_finalized(SessionId session) override {

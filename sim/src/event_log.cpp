@@ -48,10 +48,11 @@ void EventLog::add_kind(Nanos at_ns, std::string_view kind, std::span<const std:
 
 void EventLog::tell(Nanos at_ns, const Call* call, std::string_view what, std::int32_t code, std::string text) {
   if (keep_lines_) {
-    // Wide enough for the longest call's name.
-    std::string line =
-        fmt::format("{:>10}.{:06} ms  {:<25} {}", at_ns / kMillisecond, at_ns % kMillisecond, what, text);
-    line.erase(line.find_last_not_of(' ') + 1);
+    std::string line = fmt::format("{:>10}.{:06} ms  {}", at_ns / kMillisecond, at_ns % kMillisecond, what);
+    if (!text.empty()) {
+      line += ' ';
+      line += text;
+    }
     if (code != 0) line += fmt::format(" -> {}", code);
     lines_.push_back(std::move(line));
   }

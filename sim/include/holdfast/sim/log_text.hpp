@@ -6,8 +6,8 @@
 
 namespace holdfast::sim {
 
-// The line made harmless; coloured where asked: steps stand out, faults, failed calls and what is shown or withdrawn
-// are told apart, and calls that say little where they succeed recede.
+// The line made harmless, with what happened in a column of its own. Coloured where asked: steps stand out, faults,
+// failed calls and what is shown or withdrawn are told apart, and what says little recedes.
 std::string log_line_text(std::string_view line, bool colour);
 
 }  // namespace holdfast::sim

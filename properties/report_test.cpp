@@ -361,6 +361,7 @@ TEST(ReportHtml, OfManyFailuresHasOnePlaceForEachCauseAndStaysSmall) {
   EXPECT_THAT(html, HasSubstr("10,000 failed cases, by 3 causes"));
   EXPECT_THAT(html, HasSubstr("This is what happened."));
   EXPECT_THAT(html, HasSubstr("failures/1.min.trace.json"));
+  EXPECT_THAT(html, HasSubstr("of the trace before it was shrunk"));
   EXPECT_THAT(html, HasSubstr("failures/1.timeline.json"));
 }
 

@@ -52,6 +52,7 @@ std::string lanes_line(const FailureStory& story) {
 
 void fill_story(const FailureStory* story, std::size_t number, PageData& entry) {
   entry.set("has_story", PageData(story != nullptr));
+  entry.set("smaller", PageData(false));
   if (story == nullptr) return;
   PageData sentences = page_list();
   for (const std::string& sentence : story->sentences) {
@@ -67,6 +68,7 @@ void fill_story(const FailureStory* story, std::size_t number, PageData& entry) 
                                               story->sentences.empty() ? "" : story->sentences.front())));
   entry.set("events", events_of(story->chart));
   const bool smaller = story->trace_file.find(".min.") != std::string::npos;
+  entry.set("smaller", PageData(smaller));
   entry.set("trace_title", page_text(fmt::format("The {}trace{}{}", smaller ? "shrunk " : "",
                                                  story->trace_file.empty() ? "" : ": ", story->trace_file)));
   entry.set("trace", page_text(story->trace));

@@ -91,8 +91,9 @@ void KeyBatch::add_kv(std::string_view locator, std::uint32_t layer, KvPart part
   char suffix[kLayerSuffixBytesMax];
   const std::size_t suffix_bytes = write_layer_suffix(suffix, layer, part);
   const std::size_t begin = arena_.size();
-  arena_.insert(arena_.end(), locator.begin(), locator.end());
-  arena_.insert(arena_.end(), suffix, suffix + suffix_bytes);
+  arena_.resize(begin + locator.size() + suffix_bytes);
+  char* const key = arena_.data() + begin;
+  std::copy_n(suffix, suffix_bytes, std::copy_n(locator.data(), locator.size(), key));
   close_key(begin);
 }
 

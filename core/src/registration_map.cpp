@@ -28,22 +28,37 @@ std::vector<HostRange> cut_into_pieces(const HostRange& range, std::uint64_t pie
 
 bool overlap(const HostRange& a, const HostRange& b) { return a.base < b.base + b.bytes && b.base < a.base + a.bytes; }
 
+void RegistrationMap::add_piece(const RegisteredPiece& piece) {
+  if (!piece.live) {
+    retired_.push_back(piece);
+    return;
+  }
+  const auto behind = std::ranges::upper_bound(live_, piece.range.base, {}, base_of);
+  live_.insert(behind, {piece, ++ordinal_});
+}
+
 void RegistrationMap::erase_piece(std::uintptr_t base) {
-  std::erase_if(pieces_, [&](const RegisteredPiece& piece) { return piece.range.base == base; });
+  std::erase_if(live_, [&](const LivePiece& live) { return live.piece.range.base == base; });
+  std::erase_if(retired_, [&](const RegisteredPiece& piece) { return piece.range.base == base; });
 }
 
 void RegistrationMap::erase_retired(const HostRange& range) {
-  std::erase_if(pieces_, [&](const RegisteredPiece& piece) { return !piece.live && overlap(piece.range, range); });
+  std::erase_if(retired_, [&](const RegisteredPiece& piece) { return overlap(piece.range, range); });
 }
 
 void RegistrationMap::retire(const Segment& segment) {
   std::erase_if(segments_, [&](const RegisteredSegment& known) { return same_registration(known.segment, segment); });
-  for (RegisteredPiece& piece : pieces_) {
-    if (overlap(piece.range, {segment.write_ptr, segment.len}) ||
-        overlap(piece.range, {segment.read_ptr, segment.len})) {
-      piece.live = false;
-    }
+  const auto goes = std::stable_partition(live_.begin(), live_.end(), [&](const LivePiece& live) {
+    return !overlap(live.piece.range, {segment.write_ptr, segment.len}) &&
+           !overlap(live.piece.range, {segment.read_ptr, segment.len});
+  });
+  // Where they lie must not decide in which order they go.
+  std::sort(goes, live_.end(), [](const LivePiece& a, const LivePiece& b) { return a.ordinal < b.ordinal; });
+  for (auto live = goes; live != live_.end(); ++live) {
+    live->piece.live = false;
+    retired_.push_back(live->piece);
   }
+  live_.erase(goes, live_.end());
 }
 
 const RegisteredSegment* RegistrationMap::find(const Segment& segment) const {
@@ -58,9 +73,21 @@ bool RegistrationMap::is_live(std::uint64_t generation) const {
                      [&](const RegisteredSegment& known) { return known.segment.generation == generation; });
 }
 
+bool RegistrationMap::has_live_piece_of(std::uint64_t generation) const {
+  return std::any_of(live_.begin(), live_.end(),
+                     [&](const LivePiece& live) { return live.piece.generation == generation; });
+}
+
 bool RegistrationMap::retired_overlaps(const HostRange& range) const {
-  return std::any_of(pieces_.begin(), pieces_.end(),
-                     [&](const RegisteredPiece& piece) { return !piece.live && overlap(piece.range, range); });
+  return std::any_of(retired_.begin(), retired_.end(),
+                     [&](const RegisteredPiece& piece) { return overlap(piece.range, range); });
+}
+
+const RegisteredPiece* RegistrationMap::live_at(std::uintptr_t address) const {
+  const auto behind = std::ranges::upper_bound(live_, address, {}, base_of);
+  if (behind == live_.begin()) return nullptr;
+  const RegisteredPiece& piece = std::prev(behind)->piece;
+  return address - piece.range.base < piece.range.bytes ? &piece : nullptr;
 }
 
 Result<std::uintptr_t> RegistrationMap::translate(const HostRange& range) const {
@@ -72,12 +99,9 @@ Result<std::uintptr_t> RegistrationMap::translate(const HostRange& range) const 
       break;
     }
   }
-  bool stale = false;
-  for (const RegisteredPiece& piece : pieces_) {
-    if (piece.live && contains(piece.range, target)) return target.base;
-    stale = stale || (!piece.live && overlap(piece.range, target));
-  }
-  return make_error(stale ? Errc::stale_generation : Errc::not_registered, "registered_address",
+  const RegisteredPiece* piece = live_at(target.base);
+  if (piece != nullptr && contains(piece->range, target)) return target.base;
+  return make_error(retired_overlaps(target) ? Errc::stale_generation : Errc::not_registered, "registered_address",
                     fmt::format("{} bytes are not whole inside one live registration", range.bytes));
 }
 

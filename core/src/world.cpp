@@ -19,7 +19,9 @@ std::vector<std::uint64_t> value_lengths(const Layout& layout) {
   std::vector<std::uint64_t> lengths;
   const std::size_t values = layout.chunk_shape().values();
   lengths.reserve(values);
-  for (std::size_t i = 0; i < values; ++i) lengths.push_back(layout.value_bytes(i));
+  // After so many layers the shapes come in the same turn again.
+  const std::size_t period = layout.chunk_shape().parts * std::max<std::size_t>(layout.mixed_kv_shapes.size(), 1);
+  for (std::size_t i = 0; i < values; ++i) lengths.push_back(i < period ? layout.value_bytes(i) : lengths[i - period]);
   return lengths;
 }
 

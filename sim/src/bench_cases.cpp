@@ -16,7 +16,6 @@
 namespace holdfast::sim {
 namespace {
 
-using benchmark::Counter;
 using benchmark::State;
 
 // ---- Simulation.
@@ -51,7 +50,7 @@ void simulate(State& state, std::uint32_t value_bytes) {
     if (!run.violations.empty()) state.SkipWithError("a promise was broken");
     calls += run.runtime_calls;
   }
-  state.counters[kCallRate] = Counter(static_cast<double>(calls), Counter::kIsRate);
+  state.counters[kCallRate] = benchmark::Counter(static_cast<double>(calls), benchmark::Counter::kIsRate);
 }
 
 void simulate_256(State& state) { simulate(state, 256); }
@@ -66,16 +65,16 @@ void simulate_seeds(State& state) {
     calls += run.runtime_calls;
     events += run.log_events;
   }
-  state.counters[kCallRate] = Counter(static_cast<double>(calls), Counter::kIsRate);
-  state.counters[kSeedRate] = Counter(static_cast<double>(seed), Counter::kIsRate);
-  state.counters[kEvents] = Counter(static_cast<double>(events), Counter::kAvgIterations);
+  state.counters[kCallRate] = benchmark::Counter(static_cast<double>(calls), benchmark::Counter::kIsRate);
+  state.counters[kSeedRate] = benchmark::Counter(static_cast<double>(seed), benchmark::Counter::kIsRate);
+  state.counters[kEvents] = benchmark::Counter(static_cast<double>(events), benchmark::Counter::kAvgIterations);
 }
 
 void make_traces(State& state) {
   const Profile& profile = *profile_named("default");
   std::uint64_t seed = 0;
   for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(generate(++seed, profile));
-  state.counters[kSeedRate] = Counter(static_cast<double>(seed), Counter::kIsRate);
+  state.counters[kSeedRate] = benchmark::Counter(static_cast<double>(seed), benchmark::Counter::kIsRate);
 }
 
 void log_events(State& state) {
@@ -118,7 +117,8 @@ void step_in_forest(State& state, std::uint64_t nodes) {
     ready(*forest.get_or_create(*deepest, name));
     if (Node* victim = forest.first_evictable()) forest.forget_blob(*victim);
   }
-  state.counters[kVisits] = Counter(static_cast<double>(forest.node_visits() - visits), Counter::kAvgIterations);
+  state.counters[kVisits] =
+      benchmark::Counter(static_cast<double>(forest.node_visits() - visits), benchmark::Counter::kAvgIterations);
 }
 
 // ---- Shrinking and workloads.
@@ -141,7 +141,7 @@ void shrink_long_traces(State& state) {
     if (!shrunk.one_minimal) state.SkipWithError("the time was over before the smallest trace was found");
     steps += shrunk.trace.steps.size();
   }
-  state.counters[kSteps] = Counter(static_cast<double>(steps), Counter::kAvgIterations);
+  state.counters[kSteps] = benchmark::Counter(static_cast<double>(steps), benchmark::Counter::kAvgIterations);
 }
 
 // A service's requests: each goes on behind one of the last conversations, or begins one.
@@ -162,7 +162,8 @@ void replay_workload(State& state) {
   for ([[maybe_unused]] auto _ : state) {
     if (!executor.run(trace).violations.empty()) state.SkipWithError("a promise was broken");
   }
-  state.counters[kBlockRate] = Counter(static_cast<double>(workload.blocks), Counter::kIsIterationInvariantRate);
+  state.counters[kBlockRate] =
+      benchmark::Counter(static_cast<double>(workload.blocks), benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void step_in_1000(State& state) { step_in_forest(state, 1'000); }

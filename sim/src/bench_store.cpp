@@ -13,7 +13,6 @@
 namespace holdfast::sim {
 namespace {
 
-using benchmark::Counter;
 using benchmark::State;
 
 using BenchRuntime = RuntimeOf<FluxonBackend, CudaBackend, fakes::VirtualClock, StdSync>;
@@ -60,7 +59,8 @@ struct World {
 
 void count(State& state) {
   const double values = static_cast<double>(state.iterations()) * kValues;
-  state.counters[kNsAValue] = Counter(values / 1e9, Counter::kIsRate | Counter::kInvert);
+  state.counters[kNsAValue] =
+      benchmark::Counter(values / 1e9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 // A put, a resume and an eviction of a chunk's values.
@@ -114,7 +114,8 @@ template <std::uint64_t kBytes>
 void sum_alone(State& state) {
   const std::vector<std::byte> value(kBytes, std::byte{7});
   for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(checksum_of_value(value));
-  state.counters[kByteRate] = Counter(static_cast<double>(state.iterations()) * kBytes, Counter::kIsRate);
+  state.counters[kByteRate] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * kBytes, benchmark::Counter::kIsRate);
 }
 
 void by_hand(State& state) {

@@ -42,7 +42,9 @@ struct RegisteredSegment {
 // Not thread-safe by itself: its owner holds a lock.
 class RegistrationMap {
  public:
-  void add_piece(const RegisteredPiece& piece) { pieces_.push_back(piece); }
+  // A live piece overlaps no other live one: the device refuses that.
+  void add_piece(const RegisteredPiece& piece);
+  // Live or retired, that begins there.
   void erase_piece(std::uintptr_t base);
   // Every retired piece that has a byte of `range`.
   void erase_retired(const HostRange& range);
@@ -52,8 +54,11 @@ class RegistrationMap {
 
   [[nodiscard]] const RegisteredSegment* find(const Segment& segment) const;
   [[nodiscard]] std::span<const RegisteredSegment> segments() const { return segments_; }
-  [[nodiscard]] std::span<const RegisteredPiece> pieces() const { return pieces_; }
+  // Retired, in the order in which they were registered.
+  [[nodiscard]] std::span<const RegisteredPiece> retired() const { return retired_; }
+  [[nodiscard]] std::size_t size() const { return live_.size() + retired_.size(); }
   [[nodiscard]] bool is_live(std::uint64_t generation) const;
+  [[nodiscard]] bool has_live_piece_of(std::uint64_t generation) const;
   // True when a retired piece has a byte of `range`.
   [[nodiscard]] bool retired_overlaps(const HostRange& range) const;
 
@@ -63,7 +68,17 @@ class RegistrationMap {
 
  private:
   std::vector<RegisteredSegment> segments_;
-  std::vector<RegisteredPiece> pieces_;
+  struct LivePiece {
+    RegisteredPiece piece;
+    std::uint64_t ordinal = 0;  // of its registration
+  };
+  static std::uintptr_t base_of(const LivePiece& live) { return live.piece.range.base; }
+  // The live piece that holds the address, if any.
+  [[nodiscard]] const RegisteredPiece* live_at(std::uintptr_t address) const;
+
+  std::vector<LivePiece> live_;  // by base: a copy of thousands of values finds the piece of each
+  std::vector<RegisteredPiece> retired_;
+  std::uint64_t ordinal_ = 0;
 };
 
 }  // namespace holdfast

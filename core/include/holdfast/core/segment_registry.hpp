@@ -172,11 +172,8 @@ class SegmentRegistry {
   // StaleGeneration, and no use, when it was retired since its addresses were translated.
   [[nodiscard]] Status begin_use(std::uint64_t generation) {
     return book_.with([&](Book& book) -> Status {
-      const auto pieces = book.map.pieces();
-      const bool live = std::any_of(pieces.begin(), pieces.end(), [&](const RegisteredPiece& piece) {
-        return piece.live && piece.generation == generation;
-      });
-      if (!live) return make_error(Errc::stale_generation, "begin_use", "nothing of this generation is registered");
+      if (!book.map.has_live_piece_of(generation))
+        return make_error(Errc::stale_generation, "begin_use", "nothing of this generation is registered");
       ++book.uses[generation];
       return {};
     });
@@ -192,7 +189,7 @@ class SegmentRegistry {
   [[nodiscard]] RegistryCounts counts() const {
     return book_.with([](const Book& book) {
       RegistryCounts counts = book.counts;
-      counts.registered_pieces = book.map.pieces().size();
+      counts.registered_pieces = book.map.size();
       return counts;
     });
   }
@@ -210,7 +207,7 @@ class SegmentRegistry {
     std::uint64_t epoch = 0;
 
     [[nodiscard]] bool may_unregister(const RegisteredPiece& piece) const {
-      return !piece.live && piece.ours && !uses.contains(piece.generation);
+      return piece.ours && !uses.contains(piece.generation);
     }
     [[nodiscard]] bool knows_exactly(std::span<const Segment> live) const {
       return map.segments().size() == live.size() && std::all_of(live.begin(), live.end(), [&](const Segment& segment) {
@@ -225,8 +222,8 @@ class SegmentRegistry {
     }
     // True when this answer leaves nothing to do.
     [[nodiscard]] bool settles(std::span<const Segment> live) {
-      const auto pieces = map.pieces();
-      if (!knows_exactly(live) || std::any_of(pieces.begin(), pieces.end(),
+      const auto retired = map.retired();
+      if (!knows_exactly(live) || std::any_of(retired.begin(), retired.end(),
                                               [&](const RegisteredPiece& piece) { return may_unregister(piece); })) {
         return false;
       }
@@ -267,8 +264,8 @@ class SegmentRegistry {
     // A retired piece of ours, or one that a copy may still use: registering there anew, or unregistering that, would
     // let go what the copy touches.
     [[nodiscard]] bool holds_older_mapping(const HostRange& range) const {
-      return std::any_of(map.pieces().begin(), map.pieces().end(), [&](const RegisteredPiece& piece) {
-        return !piece.live && (piece.ours || uses.contains(piece.generation)) && overlap(piece.range, range);
+      return std::any_of(map.retired().begin(), map.retired().end(), [&](const RegisteredPiece& piece) {
+        return (piece.ours || uses.contains(piece.generation)) && overlap(piece.range, range);
       });
     }
   };
@@ -281,7 +278,7 @@ class SegmentRegistry {
   void unregister_retired(std::vector<Error>& failures) {
     const std::vector<RegisteredPiece> retired = book_.with([](const Book& book) {
       std::vector<RegisteredPiece> pieces;
-      for (const RegisteredPiece& piece : book.map.pieces()) {
+      for (const RegisteredPiece& piece : book.map.retired()) {
         if (book.may_unregister(piece)) pieces.push_back(piece);
       }
       return pieces;

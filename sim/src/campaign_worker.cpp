@@ -76,7 +76,9 @@ class Worker {
         options_.run.on_step(line);
       };
     }
+    const Nanos began_ns = SteadyClock{}.now_ns();
     result.run = executor_.run(*trace, run);
+    result.wall_ns = SteadyClock{}.now_ns() - began_ns;
     if (picked(seed, options_.recheck)) {
       const Recheck::Answer answer = recheck_.run(*trace, result.run, executor_);
       result.rechecked = true;

@@ -183,6 +183,7 @@ Result<ExitStatus> run_seeds(const Arguments& arguments) {
   report.profile = profile_name;
   report.runtimes = probe_fake_backend().runtimes;
   report.shard = *shard;
+  report.seeds_of_all = seeds;
   report.disabled = job->options.run.disabled;
   report.marks_required = arguments.has("require-marks");
   if (shard->count > 1 && !job->out.empty()) job->out += fmt::format("/shard-{}-of-{}", shard->index, shard->count);

@@ -111,6 +111,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   context.verdicts = {};
   context.reset();
   context.log.keep_text(run_options.keep_log);
+  context.watch(run_options.on_moment);
   context.keep_calls = run_options.keep_calls;
   context.on_endless = run_options.on_endless;
   for (const Invariant invariant : run_options.disabled) context.verdicts.disable(invariant);

@@ -1,4 +1,4 @@
-// What happens to the fake Fluxon owner without a call: time-outs, evictions, restarts, deaths; and its own runs.
+// What happens to an owner without a call: time-outs, evictions, restarts, deaths; and its own runs.
 #include "fluxon_owner_fixture.hpp"
 #include "holdfast/fakes/fluxon_owner.hpp"
 #include "mock_instances.hpp"
@@ -11,7 +11,7 @@ using OwnerEventsTest = OwnerTest;
 
 // ---- Time-outs
 
-TEST_F(OwnerEventsTest, AHandleThatNeedsATransferTimesOut) {
+TEST_P(OwnerEventsTest, AHandleThatNeedsATransferTimesOut) {
   store_and_route({"a"});
   owner.choose_next_get_start({.needs_transfer = true, .failing_key_index = {}});
   const GetHandle handle = look({"a"}).handle;
@@ -24,7 +24,7 @@ TEST_F(OwnerEventsTest, AHandleThatNeedsATransferTimesOut) {
   EXPECT_EQ(errc_of(owner.cancel_get_transfer(handle)), number(FluxonErrc::invalid_argument)) << "consumed";
 }
 
-TEST_F(OwnerEventsTest, CancellingATimedOutHandleIsANoOp) {
+TEST_P(OwnerEventsTest, CancellingATimedOutHandleIsANoOp) {
   owner.choose_next_get_start({.needs_transfer = true, .failing_key_index = {}});
   const GetHandle handle = look({"a"}).handle;
   clock.advance_by(kHandleTimeout);
@@ -32,14 +32,14 @@ TEST_F(OwnerEventsTest, CancellingATimedOutHandleIsANoOp) {
   EXPECT_EQ(errc_of(owner.cancel_get_transfer(handle)), number(FluxonErrc::invalid_argument));
 }
 
-TEST_F(OwnerEventsTest, AHandleWhosePrefixIsLocalNeverTimesOut) {
+TEST_P(OwnerEventsTest, AHandleWhosePrefixIsLocalNeverTimesOut) {
   store({"a"});
   const GetHandle handle = look({"a"}).handle;
   clock.advance_by(100 * kHandleTimeout);
   EXPECT_TRUE(owner.get_transfer(handle, 1).has_value());
 }
 
-TEST_F(OwnerEventsTest, AnExpiredPlanEndsWithItsAbort) {
+TEST_P(OwnerEventsTest, AnExpiredPlanEndsWithItsAbort) {
   const PlanPtr plan = start({"a"});
   clock.advance_by(kPlanTimeout);
   EXPECT_EQ(owner.live_plans(), 1U);
@@ -47,7 +47,7 @@ TEST_F(OwnerEventsTest, AnExpiredPlanEndsWithItsAbort) {
   expect_at_rest();
 }
 
-TEST_F(OwnerEventsTest, EndingAnExpiredPlanLeavesOtherTimeOutsAlone) {
+TEST_P(OwnerEventsTest, EndingAnExpiredPlanLeavesOtherTimeOutsAlone) {
   const PlanPtr expired = start({"a"});
   clock.advance_by(kSecond);
   const PlanPtr aborted = start({"b"});
@@ -60,7 +60,7 @@ TEST_F(OwnerEventsTest, EndingAnExpiredPlanLeavesOtherTimeOutsAlone) {
   EXPECT_TRUE(owner.plan(later)->expired);
 }
 
-TEST_F(OwnerEventsTest, ASubmittedCommitHasNoPlanTimeOut) {
+TEST_P(OwnerEventsTest, ASubmittedCommitHasNoPlanTimeOut) {
   owner.choose_next_commit({.keys = {{Fate::stored_later, 0, kSettleBound}}, .route_after_ns = {}});
   const PlanPtr plan = start({"a"});
   clock.advance_by(kPlanTimeout - 1);
@@ -71,7 +71,7 @@ TEST_F(OwnerEventsTest, ASubmittedCommitHasNoPlanTimeOut) {
 
 // ---- Eviction
 
-TEST_F(OwnerEventsTest, OnlyRoutedKeysThatNobodyHoldsAreEvicted) {
+TEST_P(OwnerEventsTest, OnlyRoutedKeysThatNobodyHoldsAreEvicted) {
   store_and_route({"held", "free"});
   store({"unrouted"});
   start({"reserved"});
@@ -83,7 +83,7 @@ TEST_F(OwnerEventsTest, OnlyRoutedKeysThatNobodyHoldsAreEvicted) {
   EXPECT_TRUE(owner.evictable_keys().empty());
 }
 
-TEST_F(OwnerEventsTest, OnlyRoutedKeysThatNobodyHoldsAreDamagedAndOneByteOfEachOnce) {
+TEST_P(OwnerEventsTest, OnlyRoutedKeysThatNobodyHoldsAreDamagedAndOneByteOfEachOnce) {
   store_and_route({"held", "free"}, 7);
   store({"unrouted"});
   start({"reserved"});
@@ -101,7 +101,7 @@ TEST_F(OwnerEventsTest, OnlyRoutedKeysThatNobodyHoldsAreDamagedAndOneByteOfEachO
   EXPECT_EQ(owner.damages(), 1U);
 }
 
-TEST_F(OwnerEventsTest, WhatIsStoredAnewIsNotDamaged) {
+TEST_P(OwnerEventsTest, WhatIsStoredAnewIsNotDamaged) {
   store_and_route({"a"}, 7);
   ASSERT_TRUE(owner.damage("a", 0));
   ASSERT_TRUE(owner.remove("a").has_value());
@@ -109,7 +109,7 @@ TEST_F(OwnerEventsTest, WhatIsStoredAnewIsNotDamaged) {
   EXPECT_FALSE(owner.peek("a")->damaged);
 }
 
-TEST_F(OwnerEventsTest, StoredKeysAreListedInTheOrderTheyWereStored) {
+TEST_P(OwnerEventsTest, StoredKeysAreListedInTheOrderTheyWereStored) {
   store({"c"});
   owner.choose_next_commit({.keys = {{Fate::stored_later, -103, kSecond}}, .route_after_ns = {}});
   codes_of(start({"late"}));
@@ -123,7 +123,7 @@ TEST_F(OwnerEventsTest, StoredKeysAreListedInTheOrderTheyWereStored) {
   EXPECT_EQ(names, (std::vector<std::string>{"c", "a", "late", "b"}));
 }
 
-TEST_F(OwnerEventsTest, LeakedHoldersEndInPutsThatWaitAndFail) {
+TEST_P(OwnerEventsTest, LeakedHoldersEndInPutsThatWaitAndFail) {
   store_and_route({"1", "2", "3", "4", "5", "6", "7", "8"});
   look({"1", "2", "3", "4", "5", "6", "7", "8"});
   EXPECT_TRUE(owner.evictable_keys().empty());
@@ -132,7 +132,7 @@ TEST_F(OwnerEventsTest, LeakedHoldersEndInPutsThatWaitAndFail) {
 
 // ---- Restart of the owner
 
-TEST_F(OwnerEventsTest, ARestartGivesANewGenerationAndMappingAndNothingIsLeft) {
+TEST_P(OwnerEventsTest, ARestartGivesANewGenerationAndMappingAndNothingIsLeft) {
   store({"a"});
   start({"b"});
   read({"a"});
@@ -147,7 +147,7 @@ TEST_F(OwnerEventsTest, ARestartGivesANewGenerationAndMappingAndNothingIsLeft) {
   expect_at_rest();
 }
 
-TEST_F(OwnerEventsTest, TwoRestartsWithinOneSecondShareAGeneration) {
+TEST_P(OwnerEventsTest, TwoRestartsWithinOneSecondShareAGeneration) {
   const Segment before = owner.segment();
   owner.restart(0);
   EXPECT_EQ(owner.segment().generation, before.generation);
@@ -155,7 +155,7 @@ TEST_F(OwnerEventsTest, TwoRestartsWithinOneSecondShareAGeneration) {
   EXPECT_EQ(owner.incarnation(), 2U);
 }
 
-TEST_F(OwnerEventsTest, OldPagesStayMappedSoAStaleCopySucceedsSilently) {
+TEST_P(OwnerEventsTest, OldPagesStayMappedSoAStaleCopySucceedsSilently) {
   store({"a"}, 9);
   const std::uintptr_t address = owner.peek("a")->write_address;
   owner.restart();
@@ -167,13 +167,13 @@ TEST_F(OwnerEventsTest, OldPagesStayMappedSoAStaleCopySucceedsSilently) {
   EXPECT_FALSE(owner.has_incidents());
 }
 
-TEST_F(OwnerEventsTest, AfterARestartPutStartFailsOnce) {
+TEST_P(OwnerEventsTest, AfterARestartPutStartFailsOnce) {
   owner.restart();
   EXPECT_EQ(start_fails({"a"}), number(FluxonErrc::backend_unavailable));
   EXPECT_EQ(start_fails({"a"}), 0);
 }
 
-TEST_F(OwnerEventsTest, GetStartRemoveAndSegmentsReconnectByThemselves) {
+TEST_P(OwnerEventsTest, GetStartRemoveAndSegmentsReconnectByThemselves) {
   owner.restart();
   EXPECT_EQ(look({"a"}).raw_prefix_hit_len, 0U);
   EXPECT_EQ(start_fails({"a"}), 0);
@@ -185,7 +185,7 @@ TEST_F(OwnerEventsTest, GetStartRemoveAndSegmentsReconnectByThemselves) {
   EXPECT_EQ(start_fails({"a"}), 0);
 }
 
-TEST_F(OwnerEventsTest, AfterARestartAnOldPlanCannotBeCommittedAndAbortingItIsHarmless) {
+TEST_P(OwnerEventsTest, AfterARestartAnOldPlanCannotBeCommittedAndAbortingItIsHarmless) {
   const PlanPtr plan = start({"a"});
   owner.restart();
   EXPECT_EQ(errc_of(owner.local_fast_put_commit(plan)), number(FluxonErrc::backend_unavailable));
@@ -193,7 +193,7 @@ TEST_F(OwnerEventsTest, AfterARestartAnOldPlanCannotBeCommittedAndAbortingItIsHa
   EXPECT_EQ(errc_of(owner.put_abort(plan)), number(FluxonErrc::invalid_argument));
 }
 
-TEST_F(OwnerEventsTest, AfterARestartAnOldHandleIsConsumedByATransferAndCancelledWithSuccess) {
+TEST_P(OwnerEventsTest, AfterARestartAnOldHandleIsConsumedByATransferAndCancelledWithSuccess) {
   store({"a"});
   const GetHandle first = look({"a"}).handle;
   const GetHandle second = look({"a"}).handle;
@@ -203,7 +203,7 @@ TEST_F(OwnerEventsTest, AfterARestartAnOldHandleIsConsumedByATransferAndCancelle
   EXPECT_TRUE(owner.cancel_get_transfer(second).has_value());
 }
 
-TEST_F(OwnerEventsTest, AfterARestartReleasingAnOldPlanIsHarmless) {
+TEST_P(OwnerEventsTest, AfterARestartReleasingAnOldPlanIsHarmless) {
   store({"a"});
   const PlanPtr plan = read({"a"});
   owner.restart();
@@ -211,7 +211,7 @@ TEST_F(OwnerEventsTest, AfterARestartReleasingAnOldPlanIsHarmless) {
   EXPECT_EQ(errc_of(owner.release_views(plan)), number(FluxonErrc::invalid_argument));
 }
 
-TEST_F(OwnerEventsTest, HandleNumbersStartAgainSoAnOldNumberEndsANewHandle) {
+TEST_P(OwnerEventsTest, HandleNumbersStartAgainSoAnOldNumberEndsANewHandle) {
   const GetHandle old_handle = look({"a"}).handle;
   EXPECT_EQ(old_handle.number, 1U);
   owner.restart();
@@ -220,14 +220,14 @@ TEST_F(OwnerEventsTest, HandleNumbersStartAgainSoAnOldNumberEndsANewHandle) {
   EXPECT_EQ(owner.live_handles(), 0U);
 }
 
-TEST_F(OwnerEventsTest, AnOldPlansAddressCanBeANewPlans) {
+TEST_P(OwnerEventsTest, AnOldPlansAddressCanBeANewPlans) {
   const PlanPtr old_plan = start({"a"});
   owner.restart();
   look({"a"});
   EXPECT_EQ(start({"a"}), old_plan);
 }
 
-TEST_F(OwnerEventsTest, ACommitUndecidedAtARestartSaysOwnerRestarted) {
+TEST_P(OwnerEventsTest, ACommitUndecidedAtARestartSaysOwnerRestarted) {
   owner.choose_next_commit({.keys = {}, .answer_after_ns = 10 * kSecond, .route_after_ns = {}});
   FluxonBackend::Future undecided = commit(start({"a", "b"}));
   FluxonBackend::Future decided = commit(start({"c"}));
@@ -238,7 +238,7 @@ TEST_F(OwnerEventsTest, ACommitUndecidedAtARestartSaysOwnerRestarted) {
   expect_at_rest();
 }
 
-TEST_F(OwnerEventsTest, NothingRollsForwardPastANewGeneration) {
+TEST_P(OwnerEventsTest, NothingRollsForwardPastANewGeneration) {
   owner.choose_next_commit({.keys = {{Fate::stored_later, -103, kSecond}}, .route_after_ns = {}});
   codes_of(start({"a"}));
   owner.restart();
@@ -246,7 +246,7 @@ TEST_F(OwnerEventsTest, NothingRollsForwardPastANewGeneration) {
   EXPECT_EQ(state_of("a"), std::nullopt);
 }
 
-TEST_F(OwnerEventsTest, MappingsAreUsedInTurnAndWatchedAgain) {
+TEST_P(OwnerEventsTest, MappingsAreUsedInTurnAndWatchedAgain) {
   const Segment first = owner.segment();
   store({"a"});
   const std::uintptr_t address = owner.peek("a")->write_address;
@@ -263,7 +263,7 @@ TEST_F(OwnerEventsTest, MappingsAreUsedInTurnAndWatchedAgain) {
 
 // ---- Death and end of a client
 
-TEST_F(OwnerEventsTest, ADeadClientsSlotsAreFreedAtThePlanTimeOut) {
+TEST_P(OwnerEventsTest, ADeadClientsSlotsAreFreedAtThePlanTimeOut) {
   const PlanPtr plan = start({"a"});
   owner.client_died();
   owner.new_client();
@@ -276,7 +276,7 @@ TEST_F(OwnerEventsTest, ADeadClientsSlotsAreFreedAtThePlanTimeOut) {
   expect_at_rest();
 }
 
-TEST_F(OwnerEventsTest, ADeadClientsCommitsAreDecided) {
+TEST_P(OwnerEventsTest, ADeadClientsCommitsAreDecided) {
   owner.choose_next_commit(
       {.keys = {{Fate::stored_later, 0, kSecond}, {Fate::not_stored, -103}}, .route_after_ns = {}});
   FluxonBackend::Future future = commit(start({"a", "b"}));
@@ -290,7 +290,7 @@ TEST_F(OwnerEventsTest, ADeadClientsCommitsAreDecided) {
   expect_at_rest();
 }
 
-TEST_F(OwnerEventsTest, ADeadClientsPinsDropWithin360Seconds) {
+TEST_P(OwnerEventsTest, ADeadClientsPinsDropWithin360Seconds) {
   store_and_route({"a", "b"});
   const GetHandle handle = look({"a"}).handle;
   const PlanPtr plan = read({"b"});
@@ -308,7 +308,7 @@ TEST_F(OwnerEventsTest, ADeadClientsPinsDropWithin360Seconds) {
   expect_at_rest();
 }
 
-TEST_F(OwnerEventsTest, ANewClientsPinsStayWhenTheOldOnesDrop) {
+TEST_P(OwnerEventsTest, ANewClientsPinsStayWhenTheOldOnesDrop) {
   store_and_route({"a"});
   read({"a"});
   owner.new_client();
@@ -322,7 +322,7 @@ TEST_F(OwnerEventsTest, ANewClientsPinsStayWhenTheOldOnesDrop) {
   EXPECT_EQ(owner.holders(), 0U);
 }
 
-TEST_F(OwnerEventsTest, ADeadClientsCallsAnswerStoreClosedAndAClosedOnesGeneral) {
+TEST_P(OwnerEventsTest, ADeadClientsCallsAnswerStoreClosedAndAClosedOnesGeneral) {
   const auto answers = [&] {
     const Names name{"a"};
     return std::vector<std::int32_t>{errc_of(owner.wait_local_segments_ready()),
@@ -344,7 +344,7 @@ TEST_F(OwnerEventsTest, ADeadClientsCallsAnswerStoreClosedAndAClosedOnesGeneral)
   EXPECT_EQ(answers(), std::vector<std::int32_t>(11, number(FluxonErrc::general)));
 }
 
-TEST_F(OwnerEventsTest, StoredValuesOutliveTheirClient) {
+TEST_P(OwnerEventsTest, StoredValuesOutliveTheirClient) {
   store({"a"}, 3);
   owner.close();
   owner.new_client();
@@ -353,7 +353,7 @@ TEST_F(OwnerEventsTest, StoredValuesOutliveTheirClient) {
 
 // ---- Runs
 
-TEST_F(OwnerEventsTest, AmongManyKeysEachIsFoundAndTheForgottenAreNot) {
+TEST_P(OwnerEventsTest, AmongManyKeysEachIsFoundAndTheForgottenAreNot) {
   OwnerOptions options = small();
   options.segment_bytes = options.grant_bytes = 400 * kSlotAlignment;
   owner.reset(options);
@@ -366,7 +366,7 @@ TEST_F(OwnerEventsTest, AmongManyKeysEachIsFoundAndTheForgottenAreNot) {
   for (std::size_t at = 0; at < 600; ++at) EXPECT_EQ(owner.peek(names[at]).has_value(), at % 2 == 1 || at >= 400) << at;
 }
 
-TEST_F(OwnerEventsTest, LabelsDoNotDependOnWhereTheArenaLies) {
+TEST_P(OwnerEventsTest, LabelsDoNotDependOnWhereTheArenaLies) {
   Arena elsewhere({.base_shift_pages = 16});
   VirtualClock other_clock;
   FakeOwner other(elsewhere, other_clock, small());
@@ -377,8 +377,8 @@ TEST_F(OwnerEventsTest, LabelsDoNotDependOnWhereTheArenaLies) {
   EXPECT_EQ(owner.label(start({"a"}).address), "plan+0x0");
 }
 
-TEST_F(OwnerEventsTest, AResetOwnerIsAsIfNew) {
-  const auto history = [](FakeOwner& on, VirtualClock& time) {
+TEST_P(OwnerEventsTest, AResetOwnerIsAsIfNew) {
+  const auto history = [](Owner& on, VirtualClock& time) {
     std::string log;
     const Names names{"a", "b"};
     for (int round = 0; round < 5; ++round) {
@@ -402,7 +402,8 @@ TEST_F(OwnerEventsTest, AResetOwnerIsAsIfNew) {
   OwnerOptions options = small();
   options.segment_bytes *= 4;
   VirtualClock fresh_clock;
-  FakeOwner fresh(arena, fresh_clock, options);
+  const auto another = GetParam().make(fresh_clock, options);
+  Owner& fresh = another->owner();
   const std::string expected = history(fresh, fresh_clock);
 
   history(owner, clock);
@@ -417,7 +418,7 @@ TEST_F(OwnerEventsTest, AResetOwnerIsAsIfNew) {
   EXPECT_EQ(history(owner, clock), expected);
 }
 
-TEST_F(OwnerEventsTest, AMockAnswersAsTheOwnerItDelegatesTo) {
+TEST_P(OwnerEventsTest, AMockAnswersAsTheOwnerItDelegatesTo) {
   testing::NiceMock<MockFluxon> mock;
   mock.delegate_to(owner);
   const Names name{"a"};
@@ -427,6 +428,8 @@ TEST_F(OwnerEventsTest, AMockAnswersAsTheOwnerItDelegatesTo) {
   EXPECT_EQ(scripted.wait(0).value(), Codes{-103});
   EXPECT_EQ(errc_of(scripted.wait(0)), number(FluxonErrc::general));
 }
+
+INSTANTIATE_TEST_SUITE_P(Contract, OwnerEventsTest, testing::ValuesIn(all_owner_kinds()), name_of_kind);
 
 }  // namespace
 }  // namespace holdfast::fakes

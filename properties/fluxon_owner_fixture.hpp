@@ -1,4 +1,5 @@
-// What the tests of the fake Fluxon owner share: an owner with small grants, and one line for each call.
+// What the tests of the Plan contract share: an owner of one kind after the other, with small grants, and one line for
+// each call.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "holdfast/fakes/fluxon_owner.hpp"
+#include "owner_kinds.hpp"
 
 namespace holdfast::fakes {
 
@@ -40,8 +41,13 @@ inline std::vector<std::uint64_t> words_of(PlanPtr plan, std::uint64_t keys) {
   return words;
 }
 
-class OwnerTest : public testing::Test {
+class OwnerTest : public testing::TestWithParam<OwnerKind> {
  protected:
+  void SetUp() override {
+    if (!owner.powers().shows_inside || !owner.powers().takes_choices) {
+      GTEST_SKIP() << "not decidable: this owner cannot be looked into";
+    }
+  }
   // Two grants of four small slots.
   static OwnerOptions small() {
     OwnerOptions options;
@@ -103,9 +109,9 @@ class OwnerTest : public testing::Test {
     EXPECT_FALSE(owner.has_incidents());
   }
 
-  Arena arena;
   VirtualClock clock;
-  FakeOwner owner{arena, clock, small()};
+  std::unique_ptr<OwnerUnderTest> under_test = GetParam().make(clock, small());
+  Owner& owner = under_test->owner();
 };
 
 }  // namespace holdfast::fakes

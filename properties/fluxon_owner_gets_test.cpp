@@ -1,4 +1,4 @@
-// The fake Fluxon owner against the Plan contract: handles, read plans, removal, whole values.
+// Owners against the Plan contract: handles, read plans, removal, whole values.
 #include "fluxon_owner_fixture.hpp"
 #include "holdfast/fakes/fluxon_owner.hpp"
 
@@ -9,7 +9,7 @@ using OwnerGetsTest = OwnerTest;
 
 // ---- get_start, get_transfer, cancel, release
 
-TEST_F(OwnerGetsTest, GetStartTellsThePrefixInKeysAndInWholeGroups) {
+TEST_P(OwnerGetsTest, GetStartTellsThePrefixInKeysAndInWholeGroups) {
   store({"a", "b", "c"});
   const GetStart found = look({"a", "b", "c", "x"}, {2, 2});
   EXPECT_EQ(found.raw_prefix_hit_len, 3U);
@@ -20,7 +20,7 @@ TEST_F(OwnerGetsTest, GetStartTellsThePrefixInKeysAndInWholeGroups) {
   EXPECT_FALSE(found.all_hit);
 }
 
-TEST_F(OwnerGetsTest, GetStartTellsWhenAllIsThere) {
+TEST_P(OwnerGetsTest, GetStartTellsWhenAllIsThere) {
   store({"a", "b", "c"});
   const GetStart found = look({"a", "b", "c"}, {1, 2});
   EXPECT_EQ(found.raw_prefix_hit_len, 3U);
@@ -31,7 +31,7 @@ TEST_F(OwnerGetsTest, GetStartTellsWhenAllIsThere) {
   EXPECT_TRUE(found.all_hit);
 }
 
-TEST_F(OwnerGetsTest, OnlyAPrefixIsFound) {
+TEST_P(OwnerGetsTest, OnlyAPrefixIsFound) {
   store({"b", "c"});
   const GetStart found = look({"a", "b", "c"}, {1, 1, 1});
   EXPECT_EQ(found.raw_prefix_hit_len, 0U);
@@ -39,7 +39,7 @@ TEST_F(OwnerGetsTest, OnlyAPrefixIsFound) {
   EXPECT_EQ(found.first_miss_group, 0U);
 }
 
-TEST_F(OwnerGetsTest, NoGroupsAreOneGroup) {
+TEST_P(OwnerGetsTest, NoGroupsAreOneGroup) {
   store({"a"});
   const GetStart found = look({"a", "x"});
   EXPECT_EQ(found.raw_prefix_hit_len, 1U);
@@ -47,7 +47,7 @@ TEST_F(OwnerGetsTest, NoGroupsAreOneGroup) {
   EXPECT_EQ(owner.holders(), 0U);
 }
 
-TEST_F(OwnerGetsTest, WithoutBestEffortItIsAllOrNothing) {
+TEST_P(OwnerGetsTest, WithoutBestEffortItIsAllOrNothing) {
   store({"a", "b"});
   const GetStart found = look({"a", "x"}, {1, 1}, false);
   EXPECT_EQ(found.raw_prefix_hit_len, 1U);
@@ -57,14 +57,14 @@ TEST_F(OwnerGetsTest, WithoutBestEffortItIsAllOrNothing) {
   EXPECT_EQ(look({"a", "b"}, {1, 1}, false).transferable_len, 2U);
 }
 
-TEST_F(OwnerGetsTest, AKeyThatFailsByItselfLooksLikeAMiss) {
+TEST_P(OwnerGetsTest, AKeyThatFailsByItselfLooksLikeAMiss) {
   store({"a", "b"});
   owner.choose_next_get_start({.failing_key_index = 1});
   EXPECT_EQ(look({"a", "b"}, {1, 1}).raw_prefix_hit_len, 1U);
   EXPECT_EQ(look({"a", "b"}, {1, 1}).raw_prefix_hit_len, 2U);
 }
 
-TEST_F(OwnerGetsTest, GetStartRefusesWhatTheContractCallsInvalid) {
+TEST_P(OwnerGetsTest, GetStartRefusesWhatTheContractCallsInvalid) {
   const Names none;
   const Names two{"a", "b"};
   const std::int32_t invalid = number(FluxonErrc::invalid_argument);
@@ -75,14 +75,14 @@ TEST_F(OwnerGetsTest, GetStartRefusesWhatTheContractCallsInvalid) {
   EXPECT_EQ(owner.live_handles(), 0U);
 }
 
-TEST_F(OwnerGetsTest, TheHandleOfAMissLivesUntilItIsCancelled) {
+TEST_P(OwnerGetsTest, TheHandleOfAMissLivesUntilItIsCancelled) {
   const GetStart miss = look({"a"});
   EXPECT_EQ(owner.live_handles(), 1U);
   EXPECT_TRUE(owner.cancel_get_transfer(miss.handle).has_value());
   EXPECT_EQ(owner.live_handles(), 0U);
 }
 
-TEST_F(OwnerGetsTest, AHandlePinsThePrefixAndLetsTheSuffixGo) {
+TEST_P(OwnerGetsTest, AHandlePinsThePrefixAndLetsTheSuffixGo) {
   store_and_route({"a", "b"});
   const GetStart found = look({"a", "x", "b"}, {1, 1, 1});
   EXPECT_FALSE(owner.evict("a"));
@@ -91,7 +91,7 @@ TEST_F(OwnerGetsTest, AHandlePinsThePrefixAndLetsTheSuffixGo) {
   EXPECT_TRUE(owner.evict("a"));
 }
 
-TEST_F(OwnerGetsTest, ATransferOfABadLengthFailsAndTheHandleLives) {
+TEST_P(OwnerGetsTest, ATransferOfABadLengthFailsAndTheHandleLives) {
   store({"a", "b", "c"});
   const GetHandle handle = look({"a", "b", "c", "x"}, {1, 2, 1}).handle;
   for (const std::uint64_t length : {0U, 2U, 4U, 5U}) {
@@ -101,7 +101,7 @@ TEST_F(OwnerGetsTest, ATransferOfABadLengthFailsAndTheHandleLives) {
   EXPECT_TRUE(owner.get_transfer(handle, 3).has_value());
 }
 
-TEST_F(OwnerGetsTest, ATransferConsumesTheHandleAndLetsTheTailGo) {
+TEST_P(OwnerGetsTest, ATransferConsumesTheHandleAndLetsTheTailGo) {
   store_and_route({"a", "b", "c"});
   const GetHandle handle = look({"a", "b", "c"}, {1, 2}).handle;
   EXPECT_EQ(owner.holders(), 3U);
@@ -114,13 +114,13 @@ TEST_F(OwnerGetsTest, ATransferConsumesTheHandleAndLetsTheTailGo) {
   EXPECT_EQ(errc_of(owner.cancel_get_transfer(handle)), number(FluxonErrc::invalid_argument));
 }
 
-TEST_F(OwnerGetsTest, AHandleCancelledTwiceIsUnknown) {
+TEST_P(OwnerGetsTest, AHandleCancelledTwiceIsUnknown) {
   const GetHandle handle = look({"a"}).handle;
   EXPECT_TRUE(owner.cancel_get_transfer(handle).has_value());
   EXPECT_EQ(errc_of(owner.cancel_get_transfer(handle)), number(FluxonErrc::invalid_argument));
 }
 
-TEST_F(OwnerGetsTest, ManyOpenHandlesAreToldApart) {
+TEST_P(OwnerGetsTest, ManyOpenHandlesAreToldApart) {
   store({"a"});
   std::vector<GetHandle> handles;
   for (int count = 0; count < 300; ++count) handles.push_back(look({"a"}).handle);
@@ -129,7 +129,7 @@ TEST_F(OwnerGetsTest, ManyOpenHandlesAreToldApart) {
   EXPECT_EQ(owner.live_handles(), 0U);
 }
 
-TEST_F(OwnerGetsTest, HoldersDropALittleAfterTheRelease) {
+TEST_P(OwnerGetsTest, HoldersDropALittleAfterTheRelease) {
   store_and_route({"a"});
   EXPECT_TRUE(owner.release_views(read({"a"})).has_value());
   EXPECT_EQ(owner.live_plans(), 0U);
@@ -138,14 +138,14 @@ TEST_F(OwnerGetsTest, HoldersDropALittleAfterTheRelease) {
   EXPECT_TRUE(owner.evict("a"));
 }
 
-TEST_F(OwnerGetsTest, AReleasedPlanIsUnknown) {
+TEST_P(OwnerGetsTest, AReleasedPlanIsUnknown) {
   store({"a"});
   const PlanPtr plan = read({"a"});
   EXPECT_TRUE(owner.release_views(plan).has_value());
   EXPECT_EQ(errc_of(owner.release_views(plan)), number(FluxonErrc::invalid_argument));
 }
 
-TEST_F(OwnerGetsTest, ReleasingAPutPlanStrandsItsSlotsWhichIsDamage) {
+TEST_P(OwnerGetsTest, ReleasingAPutPlanStrandsItsSlotsWhichIsDamage) {
   const PlanPtr plan = start({"a"});
   EXPECT_TRUE(owner.release_views(plan).has_value());
   EXPECT_EQ(incident_kinds(), std::vector{IncidentKind::release_of_put_plan});
@@ -155,7 +155,7 @@ TEST_F(OwnerGetsTest, ReleasingAPutPlanStrandsItsSlotsWhichIsDamage) {
   expect_at_rest();
 }
 
-TEST_F(OwnerGetsTest, AReleaseThatFailsPinsUntilTheClientLeaves) {
+TEST_P(OwnerGetsTest, AReleaseThatFailsPinsUntilTheClientLeaves) {
   store_and_route({"a"});
   const PlanPtr plan = read({"a"});
   owner.choose_next_release_pins();
@@ -168,7 +168,7 @@ TEST_F(OwnerGetsTest, AReleaseThatFailsPinsUntilTheClientLeaves) {
   EXPECT_TRUE(owner.evict("a"));
 }
 
-TEST_F(OwnerGetsTest, ACancelThatFailsEndsTheHandleAndPinsUntilTheClientLeaves) {
+TEST_P(OwnerGetsTest, ACancelThatFailsEndsTheHandleAndPinsUntilTheClientLeaves) {
   store_and_route({"a"});
   const GetHandle handle = look({"a"}).handle;
   owner.choose_next_cancel_pins();
@@ -183,7 +183,7 @@ TEST_F(OwnerGetsTest, ACancelThatFailsEndsTheHandleAndPinsUntilTheClientLeaves) 
 
 // ---- remove
 
-TEST_F(OwnerGetsTest, ARemovedKeyIsGoneAndItsSlotFree) {
+TEST_P(OwnerGetsTest, ARemovedKeyIsGoneAndItsSlotFree) {
   store_and_route({"a"});
   EXPECT_TRUE(owner.remove("a").has_value());
   EXPECT_EQ(state_of("a"), std::nullopt);
@@ -191,14 +191,14 @@ TEST_F(OwnerGetsTest, ARemovedKeyIsGoneAndItsSlotFree) {
   EXPECT_EQ(errc_of(owner.remove("a")), number(FluxonErrc::key_not_found));
 }
 
-TEST_F(OwnerGetsTest, AKeyNotYetRoutedIsNotFoundByRemoveAndAppearsLater) {
+TEST_P(OwnerGetsTest, AKeyNotYetRoutedIsNotFoundByRemoveAndAppearsLater) {
   store({"a"});
   EXPECT_EQ(errc_of(owner.remove("a")), number(FluxonErrc::key_not_found));
   clock.advance_by(25 * kMillisecond);
   EXPECT_EQ(state_of("a"), KeyState::committed);
 }
 
-TEST_F(OwnerGetsTest, ARemovedValueLivesUntilItsLastHolderIsGone) {
+TEST_P(OwnerGetsTest, ARemovedValueLivesUntilItsLastHolderIsGone) {
   store_and_route({"a"}, 7);
   const PlanPtr plan = read({"a"});
   const std::uintptr_t address = words_of(plan, 1)[2];
@@ -215,7 +215,7 @@ TEST_F(OwnerGetsTest, ARemovedValueLivesUntilItsLastHolderIsGone) {
 
 // ---- Whole values
 
-TEST_F(OwnerGetsTest, WholeValuesArePutAndGot) {
+TEST_P(OwnerGetsTest, WholeValuesArePutAndGot) {
   const std::vector<std::byte> first(300, std::byte{1});
   const std::vector<std::byte> second(10, std::byte{2});
   EXPECT_EQ(errc_of(owner.get("a")), number(FluxonErrc::key_not_found));
@@ -230,11 +230,13 @@ TEST_F(OwnerGetsTest, WholeValuesArePutAndGot) {
   expect_at_rest();
 }
 
-TEST_F(OwnerGetsTest, AWholeValueIsNeitherEmptyNorLongerThanAGrant) {
+TEST_P(OwnerGetsTest, AWholeValueIsNeitherEmptyNorLongerThanAGrant) {
   EXPECT_EQ(errc_of(owner.put("a", {})), number(FluxonErrc::invalid_argument));
   const std::vector<std::byte> long_value(small().grant_bytes + 1);
   EXPECT_EQ(errc_of(owner.put("a", long_value)), number(FluxonErrc::value_too_large));
 }
+
+INSTANTIATE_TEST_SUITE_P(Contract, OwnerGetsTest, testing::ValuesIn(all_owner_kinds()), name_of_kind);
 
 }  // namespace
 }  // namespace holdfast::fakes

@@ -1,4 +1,4 @@
-// The fake Fluxon owner against the Plan contract: segments, put plans, commits; one test a promise.
+// Owners against the Plan contract: segments, put plans, commits; one test a promise.
 #include "holdfast/fakes/fluxon_owner.hpp"
 
 #include "fluxon_owner_fixture.hpp"
@@ -10,7 +10,7 @@ using Fate = KeyChoice::Fate;
 
 // ---- Segments
 
-TEST_F(OwnerTest, OneSegmentIsReadyUnderTheContractsLabel) {
+TEST_P(OwnerTest, OneSegmentIsReadyUnderTheContractsLabel) {
   const std::vector<Segment> segments = owner.wait_local_segments_ready().value();
   ASSERT_EQ(segments.size(), 1U);
   EXPECT_EQ(segments[0].segment_label, "external_owner:0");
@@ -19,14 +19,14 @@ TEST_F(OwnerTest, OneSegmentIsReadyUnderTheContractsLabel) {
   EXPECT_FALSE(segments[0].node_id.empty());
 }
 
-TEST_F(OwnerTest, BothAddressesOfTheSegmentShowTheSameBytes) {
+TEST_P(OwnerTest, BothAddressesOfTheSegmentShowTheSameBytes) {
   const Segment segment = owner.segment();
   EXPECT_NE(segment.write_ptr, segment.read_ptr);
   *bytes_at(segment.write_ptr + 5) = 42;
   EXPECT_EQ(*bytes_at(segment.read_ptr + 5), 42);
 }
 
-TEST_F(OwnerTest, SegmentsAreWaitedForUntilTheyAreMounted) {
+TEST_P(OwnerTest, SegmentsAreWaitedForUntilTheyAreMounted) {
   owner.mount_at(7 * kSecond);
   EXPECT_EQ(start_fails({"a"}), number(FluxonErrc::backend_unavailable));
   EXPECT_TRUE(owner.wait_local_segments_ready().has_value());
@@ -34,7 +34,7 @@ TEST_F(OwnerTest, SegmentsAreWaitedForUntilTheyAreMounted) {
   EXPECT_EQ(start_fails({"a"}), 0);
 }
 
-TEST_F(OwnerTest, WhatWasBegunCanEndAlthoughNothingIsMounted) {
+TEST_P(OwnerTest, WhatWasBegunCanEndAlthoughNothingIsMounted) {
   store({"a"});
   const PlanPtr written = start({"b"});
   const PlanPtr view = read({"a"});
@@ -47,7 +47,7 @@ TEST_F(OwnerTest, WhatWasBegunCanEndAlthoughNothingIsMounted) {
   EXPECT_EQ(errc_of(owner.get("a")), number(FluxonErrc::backend_unavailable));
 }
 
-TEST_F(OwnerTest, AMountThatNeverComesIsTold) {
+TEST_P(OwnerTest, AMountThatNeverComesIsTold) {
   owner.mount_at(kNever);
   EXPECT_EQ(errc_of(owner.wait_local_segments_ready()), number(FluxonErrc::timeout));
   EXPECT_EQ(clock.now_ns(), 0);
@@ -55,7 +55,7 @@ TEST_F(OwnerTest, AMountThatNeverComesIsTold) {
 
 // ---- The plan blob
 
-TEST_F(OwnerTest, APutPlanIsATableOfWriteAddressesInKeyOrder) {
+TEST_P(OwnerTest, APutPlanIsATableOfWriteAddressesInKeyOrder) {
   const PlanPtr plan = start({"a", "b"});
   EXPECT_EQ(plan.address % 8, 0U);
   EXPECT_EQ(words_of(plan, 2), (std::vector<std::uint64_t>{kPlanMagic, 2, owner.peek("a")->write_address,
@@ -64,7 +64,7 @@ TEST_F(OwnerTest, APutPlanIsATableOfWriteAddressesInKeyOrder) {
   EXPECT_FALSE(owner.place_of(words_of(plan, 2)[2]).read_side);
 }
 
-TEST_F(OwnerTest, AReadPlanIsATableOfReadAddressesInKeyOrder) {
+TEST_P(OwnerTest, AReadPlanIsATableOfReadAddressesInKeyOrder) {
   store({"a"}, 1);
   store({"b"}, 2);
   const std::vector<std::uint64_t> words = words_of(read({"b", "a"}), 2);
@@ -75,7 +75,7 @@ TEST_F(OwnerTest, AReadPlanIsATableOfReadAddressesInKeyOrder) {
   EXPECT_EQ(*bytes_at(words[3]), 1);
 }
 
-TEST_F(OwnerTest, AFreedBlobIsScribbledOverAndItsAddressIsTheNextPlans) {
+TEST_P(OwnerTest, AFreedBlobIsScribbledOverAndItsAddressIsTheNextPlans) {
   const PlanPtr aborted = start({"a"});
   EXPECT_TRUE(owner.put_abort(aborted).has_value());
   EXPECT_NE(words_of(aborted, 1)[0], kPlanMagic);
@@ -86,14 +86,14 @@ TEST_F(OwnerTest, AFreedBlobIsScribbledOverAndItsAddressIsTheNextPlans) {
   EXPECT_EQ(start({"e"}), aborted) << "what was freed last is used first";
 }
 
-TEST_F(OwnerTest, ACommitsBlobIsFreedWithoutAnyWait) {
+TEST_P(OwnerTest, ACommitsBlobIsFreedWithoutAnyWait) {
   const PlanPtr plan = start({"a"});
   const FluxonBackend::Future future = commit(plan);
   EXPECT_FALSE(owner.plan(plan).has_value());
   EXPECT_EQ(start({"b"}), plan);
 }
 
-TEST_F(OwnerTest, AReleasedPlansAddressesAreInvalidAtOnce) {
+TEST_P(OwnerTest, AReleasedPlansAddressesAreInvalidAtOnce) {
   store({"a"});
   const PlanPtr plan = read({"a"});
   EXPECT_TRUE(owner.release_views(plan).has_value());
@@ -103,7 +103,7 @@ TEST_F(OwnerTest, AReleasedPlansAddressesAreInvalidAtOnce) {
 
 // ---- put_start
 
-TEST_F(OwnerTest, PutStartRefusesWhatTheContractCallsInvalid) {
+TEST_P(OwnerTest, PutStartRefusesWhatTheContractCallsInvalid) {
   const std::int32_t invalid = number(FluxonErrc::invalid_argument);
   EXPECT_EQ(start_fails({}), invalid);
   EXPECT_EQ(start_fails({"a"}, 0), invalid);
@@ -117,13 +117,13 @@ TEST_F(OwnerTest, PutStartRefusesWhatTheContractCallsInvalid) {
   EXPECT_FALSE(owner.peek("a").has_value());
 }
 
-TEST_F(OwnerTest, PutStartTakesAMaskAndGroupsThatFit) {
+TEST_P(OwnerTest, PutStartTakesAMaskAndGroupsThatFit) {
   const std::vector<std::uint8_t> mask{1, 0};
   const Groups groups{1, 1};
   EXPECT_EQ(start_fails({"a", "b"}, kValueBytes, {.write_through = true, .mask = mask, .put_group_lens = groups}), 0);
 }
 
-TEST_F(OwnerTest, APutGroupHasAtMost4096Keys) {
+TEST_P(OwnerTest, APutGroupHasAtMost4096Keys) {
   OwnerOptions options = small();
   options.grant_bytes = options.segment_bytes = 5000 * kSlotAlignment;
   owner.reset(options);
@@ -138,28 +138,28 @@ TEST_F(OwnerTest, APutGroupHasAtMost4096Keys) {
   EXPECT_EQ(start_fails(names, kValueBytes, {.mask = {}, .put_group_lens = halves}), 0);
 }
 
-TEST_F(OwnerTest, SlotsAreClaimedAllOrNothing) {
+TEST_P(OwnerTest, SlotsAreClaimedAllOrNothing) {
   store({"1", "2", "3", "4", "5", "6", "7"});
   EXPECT_EQ(start_fails({"a", "b"}), number(FluxonErrc::network));
   EXPECT_FALSE(owner.peek("a").has_value());
   EXPECT_EQ(start_fails({"a"}), 0);
 }
 
-TEST_F(OwnerTest, WithoutAFreeSlotPutStartWaits30SecondsAndFailsAsNetwork) {
+TEST_P(OwnerTest, WithoutAFreeSlotPutStartWaits30SecondsAndFailsAsNetwork) {
   owner.choose_next_commit({.keys = {}, .route_after_ns = kPutStartWaitLimit - 1});
   store({"1", "2", "3", "4", "5", "6", "7", "8"});
   EXPECT_EQ(start_fails({"a"}), number(FluxonErrc::network));
   EXPECT_EQ(clock.now_ns(), kPutStartWaitLimit);
 }
 
-TEST_F(OwnerTest, ASlotFreedInTheLastMomentIsTaken) {
+TEST_P(OwnerTest, ASlotFreedInTheLastMomentIsTaken) {
   start({"1", "2", "3", "4", "5", "6", "7", "8"});
   clock.advance_to(kPlanTimeout - kPutStartWaitLimit);
   EXPECT_EQ(start_fails({"a"}), 0);
   EXPECT_EQ(clock.now_ns(), kPlanTimeout);
 }
 
-TEST_F(OwnerTest, PutStartGoesOnAsSoonAsASlotIsFree) {
+TEST_P(OwnerTest, PutStartGoesOnAsSoonAsASlotIsFree) {
   store_and_route({"1", "2", "3", "4", "5", "6", "7", "8"});
   const PlanPtr plan = read({"1"});
   EXPECT_TRUE(owner.remove("1").has_value());
@@ -169,7 +169,7 @@ TEST_F(OwnerTest, PutStartGoesOnAsSoonAsASlotIsFree) {
   EXPECT_EQ(clock.now_ns(), released_at_ns + small().holder_drop_delay_ns);
 }
 
-TEST_F(OwnerTest, TheDropOfHoldersMayTakeAsLongAsIsChosen) {
+TEST_P(OwnerTest, TheDropOfHoldersMayTakeAsLongAsIsChosen) {
   store_and_route({"1"});
   owner.choose_next_release_drops_after(kMinute);
   const PlanPtr plan = read({"1"});
@@ -183,13 +183,13 @@ TEST_F(OwnerTest, TheDropOfHoldersMayTakeAsLongAsIsChosen) {
   EXPECT_EQ(owner.holders(), 0U);
 }
 
-TEST_F(OwnerTest, ThereIsRoomAsLongAsAPutWouldNotWait) {
+TEST_P(OwnerTest, ThereIsRoomAsLongAsAPutWouldNotWait) {
   start({"1", "2", "3", "4", "5", "6"});
   EXPECT_TRUE(owner.has_room(2, 1));
   EXPECT_FALSE(owner.has_room(3, 1));
 }
 
-TEST_F(OwnerTest, ALiveHandleTellsWhatItCanTransfer) {
+TEST_P(OwnerTest, ALiveHandleTellsWhatItCanTransfer) {
   store_and_route({"1", "2"});
   const GetHandle handle = look({"1", "2", "3"}, {1, 1, 1}).handle;
   EXPECT_EQ(owner.transferable(handle), 2U);
@@ -197,7 +197,7 @@ TEST_F(OwnerTest, ALiveHandleTellsWhatItCanTransfer) {
   EXPECT_EQ(owner.transferable(handle), std::nullopt);
 }
 
-TEST_F(OwnerTest, AStoredKeyIsRefusedAndAReservedOneToo) {
+TEST_P(OwnerTest, AStoredKeyIsRefusedAndAReservedOneToo) {
   store({"stored"});
   start({"reserved"});
   EXPECT_EQ(start_fails({"new", "stored"}), number(FluxonErrc::key_already_exists));
@@ -205,14 +205,14 @@ TEST_F(OwnerTest, AStoredKeyIsRefusedAndAReservedOneToo) {
   EXPECT_FALSE(owner.peek("new").has_value());
 }
 
-TEST_F(OwnerTest, AKeyMerelyInFlightCanAnswerAlreadyExists) {
+TEST_P(OwnerTest, AKeyMerelyInFlightCanAnswerAlreadyExists) {
   owner.choose_next_commit({.keys = {{Fate::stored_later, -103, kSecond}}, .route_after_ns = {}});
   const FluxonBackend::Future future = commit(start({"a"}));
   EXPECT_EQ(start_fails({"a"}), number(FluxonErrc::key_already_exists));
   EXPECT_EQ(look({"a"}).raw_prefix_hit_len, 0U) << "it does not prove that the value is readable";
 }
 
-TEST_F(OwnerTest, WithoutTheRejectFlagsAPutOverwrites) {
+TEST_P(OwnerTest, WithoutTheRejectFlagsAPutOverwrites) {
   store({"a"}, 1);
   const PutOptions overwriting{
       .reject_if_exists = false, .reject_if_being_written = false, .mask = {}, .put_group_lens = {}};
@@ -226,7 +226,7 @@ TEST_F(OwnerTest, WithoutTheRejectFlagsAPutOverwrites) {
   expect_at_rest();
 }
 
-TEST_F(OwnerTest, OneKeyTwiceInABatchIsDamage) {
+TEST_P(OwnerTest, OneKeyTwiceInABatchIsDamage) {
   EXPECT_EQ(start_fails({"a", "b", "a"}), number(FluxonErrc::invalid_argument));
   const std::vector<Incident> incidents = owner.take_incidents();
   ASSERT_EQ(incidents.size(), 1U);
@@ -235,7 +235,7 @@ TEST_F(OwnerTest, OneKeyTwiceInABatchIsDamage) {
   expect_at_rest();
 }
 
-TEST_F(OwnerTest, ALostPlanKeepsItsKeysAndSlotsUntilThePlanTimeOut) {
+TEST_P(OwnerTest, ALostPlanKeepsItsKeysAndSlotsUntilThePlanTimeOut) {
   start({"a"});
   clock.advance_by(kPlanTimeout - 1);
   EXPECT_EQ(start_fails({"a"}), number(FluxonErrc::key_being_written));
@@ -247,7 +247,7 @@ TEST_F(OwnerTest, ALostPlanKeepsItsKeysAndSlotsUntilThePlanTimeOut) {
 
 // ---- Commit
 
-TEST_F(OwnerTest, ACommittedKeyIsReadableAtOnceAndRoutedALittleLater) {
+TEST_P(OwnerTest, ACommittedKeyIsReadableAtOnceAndRoutedALittleLater) {
   const PlanPtr plan = start({"a"});
   EXPECT_EQ(state_of("a"), KeyState::prepared);
   FluxonBackend::Future future = commit(plan);
@@ -260,7 +260,7 @@ TEST_F(OwnerTest, ACommittedKeyIsReadableAtOnceAndRoutedALittleLater) {
   EXPECT_EQ(state_of("a"), KeyState::committed);
 }
 
-TEST_F(OwnerTest, ACommitsWorkRunsAlthoughNobodyWaits) {
+TEST_P(OwnerTest, ACommitsWorkRunsAlthoughNobodyWaits) {
   owner.choose_next_commit({.keys = {{Fate::stored_later, 0, kSecond}}, .route_after_ns = {}});
   {
     const FluxonBackend::Future dropped = commit(start({"a"}));
@@ -270,7 +270,7 @@ TEST_F(OwnerTest, ACommitsWorkRunsAlthoughNobodyWaits) {
   expect_at_rest();
 }
 
-TEST_F(OwnerTest, OnlyAnOpenPutPlanCanBeCommitted) {
+TEST_P(OwnerTest, OnlyAnOpenPutPlanCanBeCommitted) {
   store({"a"});
   const std::int32_t invalid = number(FluxonErrc::invalid_argument);
   EXPECT_EQ(errc_of(owner.local_fast_put_commit({0})), invalid);
@@ -283,7 +283,7 @@ TEST_F(OwnerTest, OnlyAnOpenPutPlanCanBeCommitted) {
   EXPECT_EQ(errc_of(owner.local_fast_put_commit(plan)), invalid) << "ended";
 }
 
-TEST_F(OwnerTest, EveryKeyOfACommitHasItsOwnFate) {
+TEST_P(OwnerTest, EveryKeyOfACommitHasItsOwnFate) {
   owner.choose_next_commit({.keys = {{}, {Fate::not_stored, -103}, {Fate::stored, -608}}, .route_after_ns = {}});
   EXPECT_EQ(codes_of(start({"a", "b", "c", "d"})), (Codes{0, -103, -608, 0}));
   EXPECT_EQ(state_of("a"), KeyState::local_visible);
@@ -293,7 +293,7 @@ TEST_F(OwnerTest, EveryKeyOfACommitHasItsOwnFate) {
   expect_at_rest();
 }
 
-TEST_F(OwnerTest, AnUnknownKeyCanAppearWithinTheSettleBound) {
+TEST_P(OwnerTest, AnUnknownKeyCanAppearWithinTheSettleBound) {
   owner.choose_next_commit({.keys = {{Fate::stored_later, -103, kSettleBound}}, .route_after_ns = {}});
   EXPECT_EQ(codes_of(start({"a"})), Codes{-103});
   clock.advance_by(kSettleBound - 1);
@@ -305,7 +305,7 @@ TEST_F(OwnerTest, AnUnknownKeyCanAppearWithinTheSettleBound) {
   EXPECT_EQ(errc_of(owner.remove("a")), 0);
 }
 
-TEST_F(OwnerTest, CodeZeroIsNotAnsweredBeforeTheKeyIsStored) {
+TEST_P(OwnerTest, CodeZeroIsNotAnsweredBeforeTheKeyIsStored) {
   owner.choose_next_commit({.keys = {{}, {Fate::stored_later, 0, kSecond}}, .route_after_ns = {}});
   FluxonBackend::Future future = commit(start({"a", "b"}));
   EXPECT_EQ(future.wait(kMinute).value(), (Codes{0, 0}));
@@ -313,7 +313,7 @@ TEST_F(OwnerTest, CodeZeroIsNotAnsweredBeforeTheKeyIsStored) {
   EXPECT_EQ(state_of("b"), KeyState::local_visible);
 }
 
-TEST_F(OwnerTest, AWaitEndsAtItsLimitAndTheFutureLives) {
+TEST_P(OwnerTest, AWaitEndsAtItsLimitAndTheFutureLives) {
   owner.choose_next_commit({.keys = {}, .answer_after_ns = 10 * kSecond, .route_after_ns = {}});
   FluxonBackend::Future future = commit(start({"a"}));
   EXPECT_EQ(errc_of(future.wait(4 * kSecond)), number(FluxonErrc::timeout));
@@ -322,20 +322,20 @@ TEST_F(OwnerTest, AWaitEndsAtItsLimitAndTheFutureLives) {
   EXPECT_EQ(clock.now_ns(), 10 * kSecond);
 }
 
-TEST_F(OwnerTest, ASecondWaitFails) {
+TEST_P(OwnerTest, ASecondWaitFails) {
   FluxonBackend::Future future = commit(start({"a"}));
   EXPECT_TRUE(future.wait(0).has_value());
   EXPECT_EQ(errc_of(future.wait(0)), number(FluxonErrc::general));
 }
 
-TEST_F(OwnerTest, AFailedFutureTellsNoCodesAlthoughTheKeysAreStored) {
+TEST_P(OwnerTest, AFailedFutureTellsNoCodesAlthoughTheKeysAreStored) {
   owner.choose_next_commit({.keys = {}, .future_fails = true, .route_after_ns = {}});
   FluxonBackend::Future future = commit(start({"a"}));
   EXPECT_EQ(errc_of(future.wait(0)), number(FluxonErrc::general));
   EXPECT_EQ(state_of("a"), KeyState::local_visible);
 }
 
-TEST_F(OwnerTest, FuturesResolveOutOfOrder) {
+TEST_P(OwnerTest, FuturesResolveOutOfOrder) {
   owner.choose_next_commit({.keys = {}, .answer_after_ns = 10 * kSecond, .route_after_ns = {}});
   FluxonBackend::Future slow = commit(start({"a"}));
   FluxonBackend::Future fast = commit(start({"b"}));
@@ -343,7 +343,7 @@ TEST_F(OwnerTest, FuturesResolveOutOfOrder) {
   EXPECT_EQ(slow.wait(10 * kSecond).value(), Codes{0});
 }
 
-TEST_F(OwnerTest, ARouteCanTakeLong) {
+TEST_P(OwnerTest, ARouteCanTakeLong) {
   owner.choose_next_commit({.keys = {}, .route_after_ns = 40 * kSecond});
   EXPECT_EQ(codes_of(start({"a"})), Codes{0});
   clock.advance_by(40 * kSecond - 1);
@@ -352,7 +352,7 @@ TEST_F(OwnerTest, ARouteCanTakeLong) {
   EXPECT_EQ(state_of("a"), KeyState::committed);
 }
 
-TEST_F(OwnerTest, ARouteMeantForAnOverwrittenValueRoutesNoOther) {
+TEST_P(OwnerTest, ARouteMeantForAnOverwrittenValueRoutesNoOther) {
   store({"a"});
   EXPECT_TRUE(owner.put("a", std::vector<std::byte>(1)).has_value());
   clock.advance_by(10 * kMillisecond);
@@ -362,19 +362,19 @@ TEST_F(OwnerTest, ARouteMeantForAnOverwrittenValueRoutesNoOther) {
   EXPECT_EQ(state_of("b"), KeyState::local_visible);
 }
 
-TEST_F(OwnerTest, AChoiceHoldsForOneCommit) {
+TEST_P(OwnerTest, AChoiceHoldsForOneCommit) {
   owner.choose_next_commit({.keys = {{Fate::not_stored, -103}}, .route_after_ns = {}});
   EXPECT_EQ(codes_of(start({"a"})), Codes{-103});
   EXPECT_EQ(codes_of(start({"b"})), Codes{0});
 }
 
-TEST_F(OwnerTest, NoOwnerSaysStoredOfWhatIsNot) {
+TEST_P(OwnerTest, NoOwnerSaysStoredOfWhatIsNot) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   owner.choose_next_commit({.keys = {{Fate::not_stored, 0}}, .route_after_ns = {}});
   EXPECT_DEATH((void)owner.local_fast_put_commit(start({"a"})), "no owner answers 0");
 }
 
-TEST_F(OwnerTest, PastThePlanTimeOutASlotIsAnothersAndACommitSaysReservationGone) {
+TEST_P(OwnerTest, PastThePlanTimeOutASlotIsAnothersAndACommitSaysReservationGone) {
   const PlanPtr plan = start({"a", "b"});
   const std::uintptr_t address = addresses_of(plan)[1];
   clock.advance_by(kPlanTimeout);
@@ -386,7 +386,7 @@ TEST_F(OwnerTest, PastThePlanTimeOutASlotIsAnothersAndACommitSaysReservationGone
   EXPECT_FALSE(owner.plan(plan).has_value());
 }
 
-TEST_F(OwnerTest, ACopyBehindItsValueIsFoundAtTheCommit) {
+TEST_P(OwnerTest, ACopyBehindItsValueIsFoundAtTheCommit) {
   const PlanPtr plan = start({"a", "b"});
   bytes_at(addresses_of(plan)[1])[kValueBytes + 3] = 1;
   codes_of(plan);
@@ -400,7 +400,7 @@ TEST_F(OwnerTest, ACopyBehindItsValueIsFoundAtTheCommit) {
   EXPECT_EQ(incidents[0].last_plan, 1U);
 }
 
-TEST_F(OwnerTest, ACopyIntoAnEndedPlanIsFoundWhenItsSlotIsHandedOut) {
+TEST_P(OwnerTest, ACopyIntoAnEndedPlanIsFoundWhenItsSlotIsHandedOut) {
   const PlanPtr plan = start({"late"});
   const std::uintptr_t address = addresses_of(plan)[0];
   EXPECT_TRUE(owner.put_abort(plan).has_value());
@@ -414,13 +414,13 @@ TEST_F(OwnerTest, ACopyIntoAnEndedPlanIsFoundWhenItsSlotIsHandedOut) {
 
 // ---- Abort
 
-TEST_F(OwnerTest, AnAbortFreesReservationsAndSlots) {
+TEST_P(OwnerTest, AnAbortFreesReservationsAndSlots) {
   EXPECT_TRUE(owner.put_abort(start({"a", "b"})).has_value());
   expect_at_rest();
   EXPECT_EQ(start_fails({"a", "b"}), 0);
 }
 
-TEST_F(OwnerTest, AFailedAbortEndsThePlanAndLeavesKeysReservedUntilThePlanTimeOut) {
+TEST_P(OwnerTest, AFailedAbortEndsThePlanAndLeavesKeysReservedUntilThePlanTimeOut) {
   const PlanPtr plan = start({"a", "b", "c"});
   owner.choose_next_abort({.first_reserved_key_index = 1});
   EXPECT_EQ(errc_of(owner.put_abort(plan)), number(FluxonErrc::network));
@@ -433,7 +433,7 @@ TEST_F(OwnerTest, AFailedAbortEndsThePlanAndLeavesKeysReservedUntilThePlanTimeOu
   expect_at_rest();
 }
 
-TEST_F(OwnerTest, ACommittingPlanCannotBeAborted) {
+TEST_P(OwnerTest, ACommittingPlanCannotBeAborted) {
   owner.choose_next_commit({.keys = {}, .answer_after_ns = kSecond, .route_after_ns = {}});
   const PlanPtr plan = start({"a"});
   FluxonBackend::Future future = commit(plan);
@@ -442,13 +442,15 @@ TEST_F(OwnerTest, ACommittingPlanCannotBeAborted) {
   EXPECT_EQ(future.wait(kSecond).value(), Codes{0});
 }
 
-TEST_F(OwnerTest, AbortingAReadPlanDropsItsHoldersWhichIsDamage) {
+TEST_P(OwnerTest, AbortingAReadPlanDropsItsHoldersWhichIsDamage) {
   store({"a"});
   EXPECT_TRUE(owner.put_abort(read({"a"})).has_value());
   EXPECT_EQ(owner.holders(), 0U);
   EXPECT_EQ(incident_kinds(), std::vector{IncidentKind::abort_of_read_plan});
   expect_at_rest();
 }
+
+INSTANTIATE_TEST_SUITE_P(Contract, OwnerTest, testing::ValuesIn(all_owner_kinds()), name_of_kind);
 
 }  // namespace
 }  // namespace holdfast::fakes

@@ -18,6 +18,7 @@
 
 #include "holdfast/sim/files.hpp"
 #include "holdfast/sim/invariants.hpp"
+#include "strange_plugin.hpp"
 #include "temporary_directory.hpp"
 
 extern char** environ;
@@ -371,12 +372,52 @@ TEST_F(Program, ABackendThatThisMachineLacksIsSkippedWithTheReason) {
   EXPECT_THAT(entries(), IsEmpty());
 }
 
-TEST_F(Program, APluginIsNamedWithPathAndDigest) {
+TEST_F(Program, APluginIsNamedWithPathVersionAndDigestAndRunsAsTheFakeDoes) {
+  const std::string backend = std::string("plugin:") + HOLDFAST_EMBEDDED_OWNER;
+  const Ended ended =
+      run({"run", "--seeds", "1-40", "--recheck", "1/4", "--quiet", "--backend", backend, "--out", "out"});
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("fluxon  embedded owner 0."));
+  EXPECT_THAT(ended.out, HasSubstr(std::string(HOLDFAST_EMBEDDED_OWNER) +
+                                   "\n        sha256:" + sha256_of_file(HOLDFAST_EMBEDDED_OWNER).value()));
+  const auto log_hash = [](const std::string& text) { return text.substr(text.find("log hash"), 31); };
+  EXPECT_EQ(log_hash(ended.out), log_hash(run({"run", "--seeds", "1-40", "--quiet"}).out));
+  EXPECT_THAT(text_of("out/report.json"), HasSubstr(backend));
+}
+
+TEST_F(Program, APluginThatIsNoneIsBadInput) {
   write("plugin.so", "abc");
   const Ended ended = run({"run", "--backend", "plugin:plugin.so"});
-  EXPECT_EQ(ended.status, 77);
-  EXPECT_THAT(ended.out,
-              HasSubstr("plugin.so sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr("plug-in plugin.so: it cannot be loaded"));
+}
+
+TEST_F(Program, ACrashOrAHangInAPluginIsAVerdictThatTheSameBackendReproduces) {
+  for (const std::string how : {"crash", "hang"}) {
+    const StrangePlugin strange(how);
+    const Ended ended = run({"run", "--seeds", "1-2", "--jobs", "1", "--quiet", "--no-shrink", "--hang-limit", "1s",
+                             "--stop-at", "any", "--backend", StrangePlugin::backend(), "--out", "out"});
+    EXPECT_EQ(ended.status, 1) << ended.out << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr(how + ": seed 1"));
+    EXPECT_THAT(ended.out, HasSubstr("holdfast replay out/failures/1.trace.json --backend plugin:"));
+    const Ended again =
+        run({"replay", "out/failures/1.trace.json", "--hang-limit", "1s", "--backend", StrangePlugin::backend()});
+    EXPECT_EQ(again.status, 1) << again.out << again.err;
+  }
+  const StrangePlugin strange("crash_when_loaded");
+  const Ended ended = run({"run", "--backend", StrangePlugin::backend()});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.out, HasSubstr("CRASHED: while it was loaded"));
+}
+
+TEST_F(Program, WhatAPluginDoesNotLetBeLookedIntoIsSaidToBeNotDecidable) {
+  const StrangePlugin strange("opaque");
+  const Ended ended = run({"run", "--seeds", "1-10", "--quiet", "--backend", StrangePlugin::backend(), "--out", "out"});
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("capacity-bound: not decidable"));
+  EXPECT_THAT(text_of("out/report.json"), HasSubstr("\"decidable\": false"));
+  EXPECT_THAT(text_of("out/junit.xml"), HasSubstr("not decidable"));
+  EXPECT_THAT(text_of("out/report.html"), HasSubstr("not decidable"));
 }
 
 TEST_F(Program, TheAbcdGateShowsItsTable) {

@@ -61,6 +61,19 @@ TEST_F(SegmentRegistryTest, WriteAndReadMappingsAreRegisteredInPieces) {
   EXPECT_TRUE(device.is_registered(region.read_base + 3 * kPieceBytes, kPieceBytes));
 }
 
+TEST_F(SegmentRegistryTest, WhereOneMappingIsEnoughTheOtherIsReachedByItsOffset) {
+  SegmentRegistry<fakes::MockCuda, StdSync> one{cuda, sync, {.piece_bytes = kPieceBytes, .both_mappings = false}};
+  EXPECT_CALL(cuda, host_register(_, kPieceBytes, _)).Times(4);
+  ASSERT_TRUE(one.ensure(one.begin_look(), std::span(&segment, 1), absorbed).has_value());
+  EXPECT_TRUE(device.is_registered(region.write_base, kPieceBytes));
+  EXPECT_FALSE(device.is_registered(region.read_base, kPieceBytes));
+  HostRange range{region.read_base + kPieceBytes + 8, 100};
+  ASSERT_TRUE(one.translate(std::span(&range, 1)).has_value());
+  EXPECT_EQ(range.base, region.write_base + kPieceBytes + 8);
+  EXPECT_TRUE(absorbed.empty()) << "nothing was refused";
+  EXPECT_EQ(one.counts().translated_mappings, 0U);
+}
+
 TEST_F(SegmentRegistryTest, OneMappingIsRegisteredOncePerPtrLenAndGeneration) {
   ASSERT_TRUE(ensure(segment).has_value());
   EXPECT_CALL(cuda, host_register).Times(0);

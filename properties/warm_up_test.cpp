@@ -7,8 +7,6 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -19,6 +17,7 @@
 
 #include "core_fixture.hpp"
 #include "locked_backends.hpp"
+#include "task_executors.hpp"
 
 namespace holdfast {
 namespace {
@@ -56,41 +55,6 @@ class LateExecutor final : public TaskExecutor {
 
  private:
   fakes::VirtualClock& clock_;
-};
-
-// A thread per task; the last ones end with it.
-class ThreadExecutor final : public TaskExecutor {
- public:
-  ~ThreadExecutor() override { join(); }
-  void submit(std::function<void()> task) override {
-    const std::scoped_lock lock(mutex_);
-    threads_.emplace_back([this, task = std::move(task)] {
-      task();
-      const std::scoped_lock ended_lock(mutex_);
-      ++ended_;
-      changed_.notify_all();
-    });
-  }
-  void wait(Nanos limit_ns) override {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::nanoseconds(limit_ns), [&] { return ended_ > seen_; });
-    seen_ = ended_;
-  }
-  void join() {
-    std::vector<std::thread> threads;
-    {
-      const std::scoped_lock lock(mutex_);
-      threads.swap(threads_);
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::thread> threads_;
-  std::uint64_t ended_ = 0;
-  std::uint64_t seen_ = 0;
 };
 
 class WarmUpTest : public CoreTest {

@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <new>
 
 namespace holdfast::fakes {
@@ -10,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kGuardBytes = 64 << 10;
+constexpr std::uint64_t kShortestSegmentBytes = 64ULL << 20;  // address space only
 
 std::uint64_t round_to_pages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -55,6 +58,10 @@ DualRegion Arena::map_dual(std::uint64_t bytes) {
   close(fd);
   if (!mapped) throw std::bad_alloc();
   return region;
+}
+
+DualRegion Arena::map_segment(std::uint64_t bytes) {
+  return map_dual(std::bit_ceil(std::max(bytes, kShortestSegmentBytes)));
 }
 
 void Arena::discard(std::uintptr_t base, std::uint64_t bytes) {

@@ -195,6 +195,7 @@ Status FakeCuda::copy_batch(CopyDirection direction, std::span<const Copy> copie
   if (Status valid = validate(direction, copies, device); !valid) return valid;
 
   const CopyChoice choice = std::exchange(next_choice_, {});
+  if (Status taken = submitting(streams_.next_batch(), direction, copies, stream, choice); !taken) return taken;
   for (const std::uint32_t index : unregistered_) {
     DeviceIncident incident;
     incident.copy = {streams_.next_batch(), index, direction, copies[index], stream.native(), clock_.now_ns()};

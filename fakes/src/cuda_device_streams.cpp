@@ -23,6 +23,12 @@ std::uint64_t next_random(std::uint64_t& state) {
   return z ^ (z >> 31);
 }
 
+bool touches(const Copy& copy, bool staged, std::uintptr_t base, std::uint64_t bytes) {
+  return overlap(copy.dst, copy.bytes, base, bytes) || (!staged && overlap(copy.src, copy.bytes, base, bytes));
+}
+
+}  // namespace
+
 void fill_order(std::vector<std::size_t>& order, std::size_t pieces, std::uint64_t seed) {
   order.resize(pieces);
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -33,12 +39,6 @@ void fill_order(std::vector<std::size_t>& order, std::size_t pieces, std::uint64
   std::uint64_t state = seed;
   for (std::size_t i = pieces; i > 1; --i) std::swap(order[i - 1], order[next_random(state) % i]);
 }
-
-bool touches(const Copy& copy, bool staged, std::uintptr_t base, std::uint64_t bytes) {
-  return overlap(copy.dst, copy.bytes, base, bytes) || (!staged && overlap(copy.src, copy.bytes, base, bytes));
-}
-
-}  // namespace
 
 void StreamQueues::reset() {
   destroy_all();
@@ -304,6 +304,11 @@ void StreamQueues::pop_front(Stream& stream) {
 }
 
 void StreamQueues::move_pieces(const Stream& stream, Op& op, std::size_t pieces_end) {
+  if (mover_ != nullptr) {
+    op.pieces_moved = pieces_end;
+    mover_->move(op.batch, pieces_end);
+    return;
+  }
   const QueuedCopy* copies = stream.copies.data() + op.first_copy;
   if (!op.split && op.order_seed == 0) {
     for (std::size_t i = op.copy_count; i > 0; --i)

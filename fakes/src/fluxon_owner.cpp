@@ -6,19 +6,12 @@
 #include <utility>
 
 #include "fluxon_owner_state.hpp"
+#include "hex_offset.hpp"
 
 namespace holdfast::fakes {
 namespace {
 
-// Mappings are made at least this long, so that runs of different sizes share them. Address space only.
-constexpr std::uint64_t kShortestMappingBytes = 64ULL << 20;
 constexpr std::size_t kFirstHandleSlots = 64;
-
-std::string hex_offset(std::uint64_t offset) {
-  char text[24];
-  const int length = std::snprintf(text, sizeof text, "+0x%llx", static_cast<unsigned long long>(offset));
-  return std::string(text, static_cast<std::size_t>(length));
-}
 
 // The earliest on top of a heap; what was added first goes first.
 bool later(const auto& left, const auto& right) {
@@ -27,34 +20,11 @@ bool later(const auto& left, const auto& right) {
 
 }  // namespace
 
-std::string_view to_string(IncidentKind kind) {
-  switch (kind) {
-    case IncidentKind::free_slot_written:
-      return "free slot written";
-    case IncidentKind::red_zone_written:
-      return "red zone written";
-    case IncidentKind::duplicate_key:
-      return "one key twice in a put";
-    case IncidentKind::abort_of_read_plan:
-      return "put_abort of a read plan";
-    case IncidentKind::release_of_put_plan:
-      return "release_views of a put plan";
-  }
-  return "?";
-}
-
-std::string to_string(const Incident& incident) {
-  std::string text(to_string(incident.kind));
-  if (!incident.where.empty()) {
-    text += " at " + incident.where + ", first wrong byte " + std::to_string(incident.first_wrong_byte);
-  }
-  if (!incident.last_key.empty()) text += ", last key " + incident.last_key;
-  if (incident.last_plan != 0) text += ", last plan " + std::to_string(incident.last_plan);
-  return text;
-}
-
 FakeOwner::FakeOwner(Arena& arena, VirtualClock& clock, const OwnerOptions& options)
-    : state_(std::make_unique<State>(arena, clock)) {
+    : FakeOwner(arena, arena, clock, options) {}
+
+FakeOwner::FakeOwner(SegmentMemory& segments, Arena& heap, VirtualClock& clock, const OwnerOptions& options)
+    : state_(std::make_unique<State>(segments, heap, clock)) {
   reset(options);
   clock.add(*this);
 }
@@ -71,9 +41,9 @@ void FakeOwner::reset(const OwnerOptions& options) {
   for (std::unique_ptr<SlotPool>& pool : state.pools) {
     if (pool == nullptr) continue;
     if (pool->region().bytes >= options.segment_bytes) {
-      pool->reset(state.slot_options(), state.arena);
+      pool->reset(state.slot_options(), state.memory);
     } else {
-      state.arena.discard(pool->region().write_base, pool->region().bytes);
+      state.memory.unmap_segment(pool->region());
       pool.reset();
     }
   }
@@ -116,8 +86,7 @@ void FakeOwner::State::begin_incarnation() {
   ++incarnation;
   const std::size_t mapping = (incarnation - 1) % options.mappings;
   if (pools[mapping] == nullptr) {
-    const std::uint64_t bytes = std::bit_ceil(std::max(options.segment_bytes, kShortestMappingBytes));
-    pools[mapping] = std::make_unique<SlotPool>(arena.map_dual(bytes), slot_options());
+    pools[mapping] = std::make_unique<SlotPool>(memory.map_segment(options.segment_bytes), slot_options());
   } else if (pool_incarnation[mapping] != 0) {
     pools[mapping]->recycle();
   }
@@ -181,9 +150,9 @@ void FakeOwner::State::add_incident(IncidentKind kind, const Plan& plan) {
 Result<std::vector<Segment>> FakeOwner::wait_local_segments_ready() {
   constexpr std::string_view kCall = "wait_local_segments_ready";
   State& state = *state_;
-  if (state.client == State::Client::alive && state.clock.now_ns() < state.mounted_at_ns) {
+  while (state.client == State::Client::alive && state.clock.now_ns() < state.mounted_at_ns) {
     if (state.mounted_at_ns == kNever) return fluxon_error(FluxonErrc::timeout, kCall, "never mounted");
-    state.clock.advance_to(state.mounted_at_ns);
+    state.clock.wait_until(state.mounted_at_ns);
   }
   if (Status usable = state.usable(kCall); !usable) return std::move(usable.error());
   state.connected = true;
@@ -252,17 +221,10 @@ std::uint64_t FakeOwner::stored_bytes() const { return state_->stored_bytes; }
 std::uint64_t FakeOwner::held_bytes() const { return state_->held_bytes; }
 std::uint64_t FakeOwner::damages() const { return state_->value_damages; }
 
-std::uint32_t FakeOwner::first_stored() const { return state_->stored.first; }
-std::uint32_t FakeOwner::next_stored(std::uint32_t at) const { return state_->values[at].link.after; }
-std::string_view FakeOwner::stored_name(std::uint32_t at) const { return state_->keys[state_->values[at].key].name; }
-KeyView FakeOwner::stored_view(std::uint32_t at) const { return state_->view(at); }
-
-std::vector<std::string> FakeOwner::evictable_keys() const {
-  std::vector<std::string> names;
-  for_each_stored_key([&](std::string_view name, const KeyView& view) {
-    if (view.state == KeyState::committed && view.holders == 0) names.emplace_back(name);
-  });
-  return names;
+void FakeOwner::visit_stored_keys(StoredVisitor visitor, void* context) const {
+  for (std::uint32_t at = state_->stored.first; at != kNone; at = state_->values[at].link.after) {
+    visitor(context, state_->keys[state_->values[at].key].name, state_->view(at));
+  }
 }
 
 Place FakeOwner::place_of(std::uintptr_t address) const {
@@ -280,19 +242,6 @@ Place FakeOwner::place_of(std::uintptr_t address) const {
     }
   }
   return {};
-}
-
-std::string FakeOwner::label(std::uintptr_t address) const {
-  const Place place = place_of(address);
-  switch (place.kind) {
-    case Place::Kind::plan_blob:
-      return "plan" + hex_offset(place.offset);
-    case Place::Kind::segment:
-      return "seg g" + std::to_string(place.incarnation) + (place.read_side ? " read" : "") + hex_offset(place.offset);
-    case Place::Kind::unknown:
-      break;
-  }
-  return "?";
 }
 
 void FakeOwner::check_all_slots() {

@@ -46,13 +46,20 @@ void require_possible(const KeyChoice& choice, bool without_bound) {
 
 }  // namespace
 
-Status FakeOwner::State::wait_for_slots(std::uint64_t count, std::uint64_t value_bytes) {
-  const Nanos deadline_ns = clock.now_ns() + kPutStartWaitLimit;
+Status FakeOwner::State::wait_for_slots(std::uint64_t count, std::uint64_t value_bytes, Nanos deadline_ns,
+                                        std::string_view call) {
+  const std::uint64_t incarnation_before = incarnation;
+  const std::uint64_t client_before = client_number;
   while (!pool->has_room(count, value_bytes)) {
     if (clock.now_ns() >= deadline_ns) {
       return fluxon_error(FluxonErrc::network, "local_fast_put_start", "no free slots for 30 s");
     }
-    clock.advance_to(std::min(clock.next_due_ns(), deadline_ns));
+    clock.wait_until(std::min(clock.next_due_ns(), deadline_ns));
+    if (Status still = usable(call); !still) return still;
+    if (client_number != client_before) return fluxon_error(FluxonErrc::store_closed, call, "the client is gone");
+    if (incarnation != incarnation_before) {
+      return fluxon_error(FluxonErrc::backend_unavailable, call, "the owner restarted");
+    }
   }
   return {};
 }
@@ -119,6 +126,33 @@ void FakeOwner::State::expire_plan(std::uint32_t id) {
   if (plan.stage == PlanStage::orphaned) end_plan(id);
 }
 
+// A key that is merely in flight answers like a stored one.
+Status FakeOwner::State::refusal(const KeyTable::Key& key, const PutOptions& put) {
+  constexpr std::string_view kCall = "local_fast_put_start";
+  if (put.reject_if_exists && (key.stored != kNone || key.committing > 0)) {
+    return fluxon_error(FluxonErrc::key_already_exists, kCall, key.name);
+  }
+  if (put.reject_if_being_written && key.writing > 0) {
+    return fluxon_error(FluxonErrc::key_being_written, kCall, key.name);
+  }
+  return {};
+}
+
+Status FakeOwner::State::refusal(const Plan& plan, const PutOptions& put) {
+  Status none;
+  for (const std::uint32_t key : plan.keys) {
+    if (none) none = refusal(keys[key], put);
+  }
+  return none;
+}
+
+// The plan of a put that does not start, unless a restart has ended it, or the client's end orphaned it, meanwhile.
+void FakeOwner::State::give_up_start(std::uint32_t id, std::uint64_t number) {
+  if (plans[id].number != number || plans[id].stage == PlanStage::none) return;
+  if (plans[id].stage == PlanStage::open) --live_plans;
+  end_plan(id);
+}
+
 Result<PlanPtr> FakeOwner::local_fast_put_start(Keys keys, std::uint64_t value_len, const PutOptions& options) {
   constexpr std::string_view kCall = "local_fast_put_start";
   State& state = *state_;
@@ -134,6 +168,7 @@ Result<PlanPtr> FakeOwner::local_fast_put_start(Keys keys, std::uint64_t value_l
   Plan& plan = state.plans[id];
   plan.value_bytes = value_len;
 
+  const std::uint64_t number = plan.number;
   Status ready;
   const std::uint64_t batch = ++state.batch_number;
   for (const std::string_view name : keys) {
@@ -147,17 +182,16 @@ Result<PlanPtr> FakeOwner::local_fast_put_start(Keys keys, std::uint64_t value_l
       ready = fluxon_error(FluxonErrc::invalid_argument, kCall, "one key twice");
       break;
     }
-    // A key that is merely in flight answers like a stored one.
-    if (ready && options.reject_if_exists && (key.stored != kNone || key.committing > 0)) {
-      ready = fluxon_error(FluxonErrc::key_already_exists, kCall, key.name);
-    } else if (ready && options.reject_if_being_written && key.writing > 0) {
-      ready = fluxon_error(FluxonErrc::key_being_written, kCall, key.name);
-    }
+    if (ready) ready = state.refusal(key, options);
   }
-  if (ready) ready = state.wait_for_slots(keys.size(), value_len);
+  const Nanos deadline_ns = state.clock.now_ns() + kPutStartWaitLimit;
+  while (ready && !state.pool->has_room(keys.size(), value_len)) {
+    ready = state.wait_for_slots(keys.size(), value_len, deadline_ns, kCall);
+    // Others may have put one of the keys meanwhile.
+    if (ready) ready = state.refusal(plan, options);
+  }
   if (!ready) {
-    --state.live_plans;
-    state.end_plan(id);
+    state.give_up_start(id, number);
     return std::move(ready.error());
   }
   for (const std::uint32_t key : plan.keys) {
@@ -276,19 +310,22 @@ Status FakeOwner::put_abort(PlanPtr plan_ptr) {
 Result<std::vector<std::int32_t>> FakeOwner::State::wait(std::uint32_t id, std::uint64_t serial, Nanos limit_ns) {
   constexpr std::string_view kCall = "future.wait";
   // Another run may have fewer records.
-  const bool known = id < commits.end() && commits[id].live && commits[id].serial == serial;
-  if (!known || commits[id].client != client_number || client == Client::dead) {
-    return fluxon_error(FluxonErrc::store_closed, kCall, "its client is gone");
+  const Nanos began_ns = clock.now_ns();
+  const Nanos limit_at_ns = began_ns + std::min(std::max<Nanos>(limit_ns, 0), kNever - began_ns);
+  bool waited = false;
+  for (;;) {
+    const bool known = id < commits.end() && commits[id].live && commits[id].serial == serial;
+    if (!known || commits[id].client != client_number || client == Client::dead) {
+      return fluxon_error(FluxonErrc::store_closed, kCall, "its client is gone");
+    }
+    if (client == Client::closed) return fluxon_error(FluxonErrc::general, kCall, "the client is closed");
+    if (commits[id].waited) return fluxon_error(FluxonErrc::general, kCall, "this future has been waited for");
+    if (commits[id].answer_at_ns <= clock.now_ns()) break;
+    if (waited && clock.now_ns() >= limit_at_ns) return fluxon_error(FluxonErrc::timeout, kCall, "not decided yet");
+    clock.wait_until(std::min(commits[id].answer_at_ns, limit_at_ns));
+    waited = true;
   }
-  if (client == Client::closed) return fluxon_error(FluxonErrc::general, kCall, "the client is closed");
   CommitRecord& commit = commits[id];
-  if (commit.waited) return fluxon_error(FluxonErrc::general, kCall, "this future has been waited for");
-  const Nanos left_ns = commit.answer_at_ns - clock.now_ns();
-  if (left_ns > std::max<Nanos>(limit_ns, 0)) {
-    clock.advance_by(std::max<Nanos>(limit_ns, 0));
-    return fluxon_error(FluxonErrc::timeout, kCall, "not decided yet");
-  }
-  if (left_ns > 0) clock.advance_by(left_ns);
   commit.waited = true;
   if (commit.fails) return fluxon_error(FluxonErrc::general, kCall, "the commit was cancelled");
   return std::move(commit.codes);
@@ -318,7 +355,8 @@ Status FakeOwner::put(std::string_view key, std::span<const std::byte> bytes) {
   if (bytes.size() > std::min(kMaxValueBytes, state.options.grant_bytes)) {
     return fluxon_error(FluxonErrc::value_too_large, kCall, "longer than a grant");
   }
-  if (Status room = state.wait_for_slots(1, bytes.size()); !room) return room;
+  const Nanos deadline_ns = state.clock.now_ns() + kPutStartWaitLimit;
+  if (Status room = state.wait_for_slots(1, bytes.size(), deadline_ns, kCall); !room) return room;
   const std::uint32_t id = state.keys.refer(key);
   const std::uint32_t value = state.reserve_value(id, bytes.size(), 0);
   state.keys.unrefer(id);

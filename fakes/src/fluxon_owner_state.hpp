@@ -122,12 +122,13 @@ struct Event {
 };
 
 struct FakeOwner::State {
-  State(Arena& arena_in, VirtualClock& clock_in) : arena(arena_in), clock(clock_in), blobs(arena_in) {}
+  State(SegmentMemory& segments, Arena& heap, VirtualClock& clock_in)
+      : memory(segments), clock(clock_in), blobs(heap) {}
 
   static constexpr std::uint32_t kStaleBlob = kNone - 1;  // the mark of a plan that a restart took
   enum class Client : std::uint8_t { alive, closed, dead };
 
-  Arena& arena;
+  SegmentMemory& memory;
   VirtualClock& clock;
   OwnerOptions options;
   BlobPool blobs;
@@ -204,7 +205,13 @@ struct FakeOwner::State {
   [[nodiscard]] KeyView view(std::uint32_t value) const;
 
   // Plans.
-  Status wait_for_slots(std::uint64_t count, std::uint64_t value_bytes);
+  // While it waits others may call, where the clock lets them. Fails also when the owner or its client has gone
+  // meanwhile.
+  Status wait_for_slots(std::uint64_t count, std::uint64_t value_bytes, Nanos deadline_ns, std::string_view call);
+  // Why a put of the key is refused, of the plan's keys of the first.
+  static Status refusal(const KeyTable::Key& key, const PutOptions& put);
+  [[nodiscard]] Status refusal(const Plan& plan, const PutOptions& put);
+  void give_up_start(std::uint32_t id, std::uint64_t number);
   std::uint32_t open_plan(PlanKind kind, std::uint64_t count);  // kNone: no memory for its blob
   void write_blob(const Plan& plan);
   void free_blob(Plan& plan, std::uint32_t mark = kNone);

@@ -189,11 +189,11 @@ void SlotPool::recycle() {
   }
 }
 
-void SlotPool::reset(const SlotOptions& options, Arena& arena) {
+void SlotPool::reset(const SlotOptions& options, SegmentMemory& memory) {
   std::uint64_t touched_bytes = 0;
   for (const Grant& grant : grants_) touched_bytes += grant.touched_bytes;
   if (touched_bytes > kPoolDiscardBytes) {
-    arena.discard(region_.write_base, region_.bytes);
+    memory.discard(region_);
   } else {
     for (std::size_t at = 0; at < grants_.size(); ++at) {
       std::memset(bytes_at(region_.write_base + at * options_.grant_bytes), 0, grants_[at].touched_bytes);

@@ -1,36 +1,41 @@
-// The device part's answer to who asks for a backend by name.
+// This machine's answer to who asks for a backend by name.
 #include "holdfast/sim/backend_factory.hpp"
 
-#include <cuda_runtime_api.h>
-#include <fmt/format.h>
-
-#include "holdfast/real_device/cuda_device.hpp"
+#include "cuda_backend.hpp"
+#include "holdfast/real_device/plugin_owner.hpp"
 
 namespace holdfast::sim {
 namespace {
 
-std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+constexpr std::string_view kPlugin = "plugin:";
 
 }  // namespace
 
 BackendProbe probe_real_backend(const std::string& backend) {
+  if (!backend.starts_with(kPlugin)) return device::probe_cuda_backend();
   BackendProbe probe;
-  if (backend != "cuda") {
-    probe.reason = "this build loads no runtime from outside";
+  auto library = device::PluginLibrary::load(backend.substr(kPlugin.size()));
+  if (!library) {
+    probe.reason = library.error().detail;
     return probe;
   }
-  int runtime = 0;
-  int driver = 0;
-  static_cast<void>(cudaRuntimeGetVersion(&runtime));
-  static_cast<void>(cudaDriverGetVersion(&driver));
-  probe.runtimes.push_back({"cuda", "CUDA runtime",
-                            driver == 0 ? fmt::format("{}, no driver", version_text(runtime))
-                                        : fmt::format("{}, driver {}", version_text(runtime), version_text(driver)),
-                            "", ""});
-  const auto device = device::CudaDevice::open(0);
-  probe.reason = device ? "the simulator cannot drive a device yet; its CUDA runtime can be used by itself"
-                        : "there is no device to use: " + to_string(device.error());
+  probe.usable = true;
+  probe.runtimes.push_back((*library)->info());
+  probe.undecidable = undecidable_for({(*library)->inside() != nullptr, (*library)->environment() != nullptr});
   return probe;
+}
+
+Result<OwnerFactory> owner_factory_of(const std::string& backend) {
+  if (!backend.starts_with(kPlugin)) return OwnerFactory{};
+  auto library = device::PluginLibrary::load(backend.substr(kPlugin.size()));
+  if (!library) return library.error();
+  return OwnerFactory([plugin = std::move(*library)](fakes::Arena& /*arena*/, fakes::VirtualClock& clock) {
+    return std::make_unique<device::PluginOwner>(plugin, clock);
+  });
+}
+
+Result<DeviceFactory> device_factory_of(const std::string& backend) {
+  return backend == "cuda" || backend == "both" ? device::cuda_device_factory() : DeviceFactory{};
 }
 
 }  // namespace holdfast::sim

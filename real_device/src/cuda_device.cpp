@@ -3,9 +3,13 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <utility>
 #include <vector>
+
+#include "copy_kernel.hpp"
 
 namespace holdfast::device {
 namespace {
@@ -61,12 +65,13 @@ Status on_device(int device, std::string_view name, Call call) {
 // Older toolkits have no batch call, or one with other arguments: single copies mean the same and only take longer.
 cudaError_t submit_batch([[maybe_unused]] std::span<const Copy> copies, [[maybe_unused]] cudaStream_t stream) {
 #if CUDART_VERSION >= 13000
-  std::vector<void*> dsts;
-  std::vector<const void*> srcs;
-  std::vector<std::size_t> sizes;
-  dsts.reserve(copies.size());
-  srcs.reserve(copies.size());
-  sizes.reserve(copies.size());
+  // The driver has copied them when the call returns; their memory serves the thread's next batch.
+  thread_local std::vector<void*> dsts;
+  thread_local std::vector<const void*> srcs;
+  thread_local std::vector<std::size_t> sizes;
+  dsts.clear();
+  srcs.clear();
+  sizes.clear();
   for (const Copy& copy : copies) {
     dsts.push_back(pointer(copy.dst));
     srcs.push_back(pointer(copy.src));
@@ -92,17 +97,39 @@ cudaError_t submit_one_by_one(CopyDirection direction, std::span<const Copy> cop
   return cudaSuccess;
 }
 
-cudaError_t submit(CopyDirection direction, std::span<const Copy> copies, cudaStream_t stream) {
-  const cudaError_t status = submit_batch(copies, stream);
-  // Where there are no batches, none of the copies was taken.
-  if (status != cudaErrorNotSupported && status != cudaErrorCallRequiresNewerDriver) return status;
-  static_cast<void>(cudaGetLastError());
-  return submit_one_by_one(direction, copies, stream);
+cudaError_t submit_to_kernel(std::span<const Copy> copies, cudaStream_t stream) {
+  thread_local std::vector<KernelCopy> described;
+  while (!copies.empty()) {
+    const std::span<const Copy> now = copies.first(std::min(copies.size(), kKernelCopiesMax));
+    described.clear();
+    for (const Copy& copy : now) described.push_back({copy.dst, copy.src, copy.bytes});
+    const cudaError_t status = launch_copies(described.data(), described.size(), stream);
+    if (status != cudaSuccess) return status;
+    copies = copies.subspan(now.size());
+  }
+  return cudaSuccess;
+}
+
+cudaError_t submit_to_engines(CopyDirection direction, std::span<const Copy> copies, cudaStream_t stream) {
+  // Of thousands in one call the driver moves fewer bytes a second than of hundreds.
+  constexpr std::size_t kBatchMax = 512;
+  while (!copies.empty()) {
+    const std::span<const Copy> now = copies.first(std::min(copies.size(), kBatchMax));
+    const cudaError_t status = submit_batch(now, stream);
+    // Where there are no batches, none of these copies was taken.
+    if (status == cudaErrorNotSupported || status == cudaErrorCallRequiresNewerDriver) {
+      static_cast<void>(cudaGetLastError());
+      return submit_one_by_one(direction, copies, stream);
+    }
+    if (status != cudaSuccess) return status;
+    copies = copies.subspan(now.size());
+  }
+  return cudaSuccess;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int device) {
+Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int device, const CopyThresholds& thresholds) {
   int count = 0;
   if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess) {
     Error error = cuda_error(CudaErrc::no_device, "open", "no CUDA driver or device can be used on this machine");
@@ -116,16 +143,32 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int device) {
   }
   // Freeing nothing makes the context now, so that a device that cannot have one is refused here.
   if (Status made = on_device(device, "open", [] { return cudaFree(nullptr); }); !made) return std::move(made).error();
-  return std::unique_ptr<CudaDevice>(new CudaDevice(device));
+  CopyThresholds used = thresholds;
+  int same_address = 0;
+  if (cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem, device) != cudaSuccess ||
+      same_address == 0) {
+    used = {0, 0};  // a kernel would need other addresses
+  }
+  return std::unique_ptr<CudaDevice>(new CudaDevice(device, used));
 }
 
 Status CudaDevice::host_register(std::uintptr_t ptr, std::uint64_t bytes, HostAccess access) {
   const unsigned flags = access == HostAccess::read_only ? cudaHostRegisterReadOnly : cudaHostRegisterDefault;
-  return on_device(device_, "host_register", [&] { return cudaHostRegister(pointer(ptr), bytes, flags); });
+  Status done = on_device(device_, "host_register", [&] { return cudaHostRegister(pointer(ptr), bytes, flags); });
+  if (done) {
+    const std::scoped_lock lock(mutex_);
+    registered_.insert(std::ranges::upper_bound(registered_, ptr, {}, &HostRangeOf::base), {ptr, bytes});
+  }
+  return done;
 }
 
 Status CudaDevice::host_unregister(std::uintptr_t ptr) {
-  return on_device(device_, "host_unregister", [&] { return cudaHostUnregister(pointer(ptr)); });
+  Status done = on_device(device_, "host_unregister", [&] { return cudaHostUnregister(pointer(ptr)); });
+  if (done) {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(registered_, [&](const HostRangeOf& range) { return range.base == ptr; });
+  }
+  return done;
 }
 
 Status CudaDevice::copy_batch(CopyDirection direction, std::span<const Copy> copies, StreamRef stream) {
@@ -137,7 +180,16 @@ Status CudaDevice::copy_batch(CopyDirection direction, std::span<const Copy> cop
                         fmt::format("copy {} has {} bytes, or a null address", i, copy.bytes));
     }
   }
-  return on_device(device_, "copy_batch", [&] { return submit(direction, copies, native(stream)); });
+  thread_local CopyPlan plan;
+  {
+    const std::scoped_lock lock(mutex_);
+    plan_copies(direction, copies, registered_, thresholds_, plan);
+  }
+  return on_device(device_, "copy_batch", [&] {
+    const cudaError_t status = submit_to_kernel(plan.by_kernel, native(stream));
+    if (status != cudaSuccess || plan.by_engine.empty()) return status;
+    return submit_to_engines(direction, plan.by_engine, native(stream));
+  });
 }
 
 Result<EventRef> CudaDevice::event_create() {

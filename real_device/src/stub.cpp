@@ -1,16 +1,25 @@
 // What a build without the CUDA toolkit answers when it is asked for a device.
-#include "holdfast/sim/backend_factory.hpp"
+#include "cuda_backend.hpp"
+#include "holdfast/core/cuda_runtime.hpp"
+#include "holdfast/sim/device_bench.hpp"
 
-namespace holdfast::sim {
+namespace holdfast {
 
-BackendProbe probe_real_backend(const std::string& backend) {
-  BackendProbe probe;
-  if (backend == "cuda") {
-    probe.reason = "this build has no device part: " HOLDFAST_NO_DEVICE_REASON;
-  } else {
-    probe.reason = "this build loads no runtime from outside";
-  }
+sim::BackendProbe device::probe_cuda_backend() {
+  sim::BackendProbe probe;
+  probe.reason = "this build has no device part: " HOLDFAST_NO_DEVICE_REASON;
   return probe;
 }
 
-}  // namespace holdfast::sim
+sim::DeviceFactory device::cuda_device_factory() { return {}; }
+
+Result<std::string> sim::bench_copies(const DeviceBenchOptions& /*options*/) {
+  return cuda_error(CudaErrc::no_device, "bench_copies", "this build has no device part: " HOLDFAST_NO_DEVICE_REASON);
+}
+
+Result<std::string> sim::bench_registration(const DeviceBenchOptions& /*options*/) {
+  return cuda_error(CudaErrc::no_device, "bench_registration",
+                    "this build has no device part: " HOLDFAST_NO_DEVICE_REASON);
+}
+
+}  // namespace holdfast

@@ -84,7 +84,7 @@ std::string campaign_words(const Arguments& arguments, const Report& report) {
   if (report.marks_required) words += " --require-marks";
   if (arguments.has("keep-going")) words += " --keep-going";
   if (const auto name = arguments.value("stop-at")) words += " --stop-at " + shell_word(*name);
-  return words + disable_words(report.disabled);
+  return words + report_words(report);
 }
 
 }  // namespace holdfast::sim

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "recheck.hpp"
@@ -55,7 +56,9 @@ class Worker {
         factory_(factory),
         source_(source),
         executor_(factory, perturbation_numbered(options.perturbation)),
-        recheck_(options, factory, [this](WorkerPhase phase) { enter(phase); }) {}
+        recheck_(options, factory, [this](WorkerPhase phase) { enter(phase); }) {
+    if (factory.beside_fake) beside_.emplace(options, factory, [this](WorkerPhase phase) { enter(phase); });
+  }
 
   SeedResult run(std::uint64_t seed) {
     slot_.seed = seed;
@@ -76,10 +79,16 @@ class Worker {
         options_.run.on_step(line);
       };
     }
+    if (beside_) run.keep_end_state = true;
     const Nanos began_ns = SteadyClock{}.now_ns();
     result.run = executor_.run(*trace, run);
     result.wall_ns = SteadyClock{}.now_ns() - began_ns;
-    if (picked(seed, options_.recheck)) {
+    if (beside_) {
+      result.rechecked = true;
+      result.divergence = beside_->run(*trace, result.run, executor_);
+      if (!options_.run.keep_end_state) result.run.end_state = 0;
+    }
+    if (result.divergence.empty() && picked(seed, options_.recheck)) {
       const Recheck::Answer answer = recheck_.run(*trace, result.run, executor_);
       result.rechecked = true;
       result.divergence = answer.divergence;
@@ -116,6 +125,7 @@ class Worker {
   const TraceSource& source_;
   Executor executor_;
   Recheck recheck_;
+  std::optional<BesideFake> beside_;
   std::uint64_t seeds_run_ = 0;
   std::uint64_t first_seed_ = 0;
 };

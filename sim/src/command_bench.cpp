@@ -7,6 +7,7 @@
 
 #include "bench_cases.hpp"
 #include "command_line.hpp"
+#include "holdfast/sim/device_bench.hpp"
 #include "holdfast/sim/text.hpp"
 
 namespace holdfast::sim {
@@ -15,6 +16,9 @@ namespace {
 using Kind = OptionSpec::Kind;
 
 constexpr std::uint64_t kRepetitionsMax = 1'000;
+constexpr std::string_view kCopyGroup = "copy";
+constexpr std::string_view kRegisterGroup = "register";
+constexpr std::uint64_t kSegmentGibMax = 64;
 
 CommandSpec spec() {
   CommandSpec spec;
@@ -25,12 +29,15 @@ CommandSpec spec() {
       "Runs each case several times, one case after the other and then from the beginning, and prints medians. Groups "
       "are 'sim' (runtime calls simulated and checked in a second, and what the parts of a seed cost), 'growth' "
       "(what a step costs in a large forest), 'shrink', 'workload' and 'store' (the core's own work, value by value); "
-      "without one, all. Times are of the processor, on one core.";
+      "without one, all of these. Times are of the processor, on one core. 'copy' moves values of many sizes between "
+      "host and device, and through the whole store, against one big copy; 'register' makes a segment of shared memory ready, untouched, "
+      "touched and on huge pages. Both need a device, and are a run of their own.";
   spec.operand = "GROUP";
   spec.many_operands = true;
   spec.options = {
       {"repetitions", Kind::value, "N", "how often each case is measured (default 5)"},
       {"min-time", Kind::value, "TIME", "of one measurement (default 500ms)"},
+      {"gib", Kind::value, "N", "of 'register': the segment's length in GiB, 1 to 64 (default 8)"},
       quiet_option(),
   };
   spec.examples = {{"all figures", "holdfast bench"}, {"a quick look", "holdfast bench sim --min-time 100ms"}};
@@ -109,6 +116,34 @@ void print_ratios(const std::map<std::string, Medians::Told>& told) {
   }
 }
 
+Result<ExitStatus> bench_device(const Arguments& arguments, std::uint32_t repetitions) {
+  const std::string& group = arguments.operands().front();
+  if (arguments.operands().size() > 1) {
+    return refusal("holdfast bench", "'copy' and 'register' are runs of their own: give one of them, and no other group");
+  }
+  if (arguments.has("min-time")) {
+    return refusal("--min-time", "means nothing to '" + group + "', which moves a fixed number of bytes");
+  }
+  DeviceBenchOptions options;
+  options.repetitions = repetitions;
+  if (!arguments.has("quiet")) {
+    options.progress = [](const std::string& done) { fmt::print(stderr, "measured: {}\n", done); };
+  }
+  if (const auto text = arguments.value("gib")) {
+    auto gib = parse_count("--gib", *text, 1, kSegmentGibMax);
+    if (!gib) return gib.error();
+    options.segment_bytes = *gib << 30;
+  }
+  const Result<std::string> tables = group == kCopyGroup ? bench_copies(options) : bench_registration(options);
+  if (!tables && is_cuda(tables.error(), CudaErrc::no_device)) {
+    fmt::print(stderr, "holdfast: skipped: {}\n", to_string(tables.error()));
+    return ExitStatus::skipped;
+  }
+  if (!tables) return tables.error();
+  fmt::print("{}", *tables);
+  return ExitStatus::held;
+}
+
 Result<ExitStatus> bench_main(const Arguments& arguments) {
   std::uint64_t repetitions = 5;
   Nanos min_time_ns = kSecond / 2;
@@ -122,11 +157,17 @@ Result<ExitStatus> bench_main(const Arguments& arguments) {
     if (!value) return value.error();
     min_time_ns = *value;
   }
+  const auto of_a_device = [](const std::string& group) { return group == kCopyGroup || group == kRegisterGroup; };
+  if (std::ranges::any_of(arguments.operands(), of_a_device)) {
+    return bench_device(arguments, static_cast<std::uint32_t>(repetitions));
+  }
   std::vector<std::string> groups;
   const std::vector<BenchCase> cases = bench_cases();
   for (const BenchCase& each : cases) {
     if (std::ranges::find(groups, each.group) == groups.end()) groups.emplace_back(each.group);
   }
+  groups.emplace_back(kCopyGroup);
+  groups.emplace_back(kRegisterGroup);
   for (const std::string& group : arguments.operands()) {
     if (std::ranges::find(groups, group) == groups.end()) {
       return refusal("holdfast bench", fmt::format("there is no group '{}'{}; there are: {}", printable(group),

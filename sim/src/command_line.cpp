@@ -192,8 +192,17 @@ std::string disable_words(const std::vector<Invariant>& disabled) {
   return words;
 }
 
+std::string report_words(const Report& report) {
+  const std::string backend = report.backend == "fake" ? "" : " --backend " + shell_word(report.backend);
+  return backend + disable_words(report.disabled);
+}
+
 void print_start(const Report& report) {
-  fmt::print("holdfast {}, backend {}\n{}", program_version(), report.backend, runtimes_text(report.runtimes));
+  fmt::print("holdfast {}, backend {}\n{}", program_version(), printable(report.backend),
+             runtimes_text(report.runtimes));
+  for (const Invariant invariant : report.undecidable) {
+    fmt::print("{}: not decidable, this backend cannot be looked into\n", name_of(invariant));
+  }
   for (const Invariant invariant : report.disabled) {
     fmt::print("WARNING: {} is SWITCHED OFF (--disable)\n", name_of(invariant));
   }
@@ -244,9 +253,9 @@ Status carry_out(const CampaignJob& asked, Report& report) {
   Progress progress(stderr, progress_style(stderr, job.quiet));
   CampaignOptions options = job.options;
   options.fresh_program = {"/proc/self/exe", std::string(kFreshProcessCommand)};
+  if (job.backend != "fake") options.fresh_program.push_back(std::string(kFreshBackend) + job.backend);
   const ProgressSink sink = [&](const CampaignProgress& now) { progress.update(now); };
-  auto result =
-      job.campaign ? job.campaign(options, sink) : run_campaign(options, make_production_system, job.source, sink);
+  auto result = job.campaign ? job.campaign(options, sink) : run_campaign(options, job.factory, job.source, sink);
   progress.finish();
   if (!result) return result.error();
   report.result = std::move(*result);
@@ -263,7 +272,8 @@ Status carry_out(const CampaignJob& asked, Report& report) {
     FailureTracesOptions traces_options;
     traces_options.out = job.out;
     traces_options.source = job.source;
-    traces_options.disabled = report.disabled;
+    traces_options.factory = job.factory;
+    traces_options.disabled = job.options.run.disabled;
     traces_options.hang_limit_ns = job.options.hang_limit_ns;
     traces_options.shrink_budget_ns = job.shrink_budget_ns;
     traces_options.progress = [&](std::uint64_t seed, const ShrinkProgress& now) {
@@ -285,13 +295,13 @@ Status carry_out(const CampaignJob& asked, Report& report) {
             ? fmt::format("holdfast replay {}",
                           shell_word(fmt::format("{}/failures/{}.trace.json", job.out, failure.seed)))
             : job.replay_words(failure.seed);
-    return words + disable_words(report.disabled);
+    return words + report_words(report);
   };
   sources.shrunk = [&](const SeedFailure& failure) -> std::optional<ShrunkTrace> {
     const auto found = traces.shrunk.find(failure.seed);
     if (found == traces.shrunk.end()) return std::nullopt;
     ShrunkTrace shrunk = found->second;
-    shrunk.reproduce += disable_words(report.disabled);
+    shrunk.reproduce += report_words(report);
     return shrunk;
   };
   sources.timeline = [&](const SeedFailure& failure) {

@@ -94,6 +94,8 @@ Status stop_as_asked(const Arguments& arguments, CampaignOptions& options);
 Result<Invariant> invariant_of(const std::string& option, const std::string& name);
 // " --disable X" for each.
 std::string disable_words(const std::vector<Invariant>& disabled);
+// With " --backend plugin:FILE" where it is not the fake one.
+std::string report_words(const Report& report);
 
 // The trace of the operand FILE or of --seed.
 Result<Trace> trace_of(const Arguments& arguments, std::string_view command);
@@ -109,6 +111,8 @@ inline constexpr std::string_view kTracesWithoutOut = "holdfast-failures";
 struct CampaignJob {
   CampaignOptions options;
   TraceSource source;
+  SystemFactory factory = make_production_system;
+  std::string backend = "fake";  // by the name of which a fresh process makes the factory's owner
   std::string out;
   bool quiet = false;
   Nanos shrink_budget_ns = 0;  // real time in which the traces of failures are shrunk; 0 = they are not

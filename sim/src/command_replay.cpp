@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "backend_choice.hpp"
 #include "command_line.hpp"
 #include "holdfast/sim/files.hpp"
 #include "holdfast/sim/lane_chart.hpp"
@@ -43,6 +44,8 @@ CommandSpec spec() {
       {"write", Kind::value, "FILE", "first write the trace to FILE"},
       {"perturb", Kind::value, "N",
        "run with perturbation N, then with N+1 and N+2 (default 0, which changes nothing)"},
+      backend_option(),
+      require_device_option(),
       hang_limit_option(),
       disable_option(),
   };
@@ -75,6 +78,9 @@ Status show_moments(const Arguments& arguments, const Trace& trace, const Record
 Result<ExitStatus> replay_main(const Arguments& arguments) {
   auto trace = trace_of(arguments, "holdfast replay");
   if (!trace) return trace.error();
+  auto backend = backend_choice_of(arguments);
+  if (!backend) return backend.error();
+  if (backend->ended) return *backend->ended;
   CampaignJob job;
   job.quiet = true;
   auto hang_limit = hang_limit_of(arguments);
@@ -115,11 +121,11 @@ Result<ExitStatus> replay_main(const Arguments& arguments) {
   job.replay_words = [&](std::uint64_t) { return command; };
 
   Report report;
-  report.command = command + disable_words(*disabled);
   report.profile = printable(shared->name);
-  report.runtimes = probe_fake_backend().runtimes;
   report.seeds = job.options.seeds;
   report.disabled = *disabled;
+  run_against(*backend, job, report);
+  report.command = command + report_words(report);
   print_start(report);
   fmt::print("trace: {}\n", report.profile);
   std::fflush(stdout);

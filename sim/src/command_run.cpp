@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include "backend_choice.hpp"
 #include "command_line.hpp"
 #include "holdfast/sim/abcd_gate.hpp"
 #include "holdfast/sim/coverage.hpp"
@@ -45,8 +46,8 @@ CommandSpec spec() {
        "run the I-th of N blocks of the seeds, I from 1. Without it a Slurm array, a Kubernetes indexed job (with "
        "JOB_COMPLETIONS), TEST_SHARD_INDEX or GTEST_SHARD_INDEX decides. With N > 1 the output goes to "
        "DIR/shard-I-of-N"},
-      {"backend", Kind::value, "NAME", "fake (default), cuda, or plugin:FILE"},
-      {"require-device", Kind::flag, "", "fail with status 3, instead of 77, when the backend cannot be used"},
+      backend_option(),
+      require_device_option(),
       {"require-marks", Kind::flag, "", "fail when a mark that is not rare was never reached (holdfast list marks)"},
   };
   add_campaign_options(spec);
@@ -58,31 +59,6 @@ CommandSpec spec() {
       {"the second of eight machines", "holdfast run --seeds 1-1000000 --shard 2/8 --out out"},
   };
   return spec;
-}
-
-Result<std::string> backend_of(const Arguments& arguments) {
-  std::string backend = arguments.value("backend").value_or("fake");
-  const bool plugin = backend.starts_with("plugin:");
-  const std::vector<std::string> names{"fake", "cuda", "plugin:FILE"};
-  if (!plugin && backend != "fake" && backend != "cuda") {
-    return refusal("--backend", fmt::format("there is no backend '{}'{}; there are fake, cuda and plugin:FILE",
-                                            printable(backend), did_you_mean(backend, names)));
-  }
-  return backend;
-}
-
-// Every backend but the fake: what there is of it, and that it cannot be used.
-Result<ExitStatus> refuse_backend(const std::string& backend, bool required) {
-  BackendProbe probe = probe_real_backend(backend);
-  if (backend.starts_with("plugin:")) {
-    const std::string file = backend.substr(std::string_view("plugin:").size());
-    auto digest = sha256_of_file(file);
-    if (!digest) return digest.error();
-    probe.runtimes.push_back({"fluxon", "plug-in", "", file, *digest});
-  }
-  fmt::print("holdfast {}, backend {}\n{}", program_version(), printable(backend), runtimes_text(probe.runtimes));
-  fmt::print("{}: {}\n", required ? "FAILED (--require-device)" : "SKIPPED", printable(probe.reason));
-  return required ? ExitStatus::harness_failed : ExitStatus::skipped;
 }
 
 std::vector<std::string> names_of_profiles() {
@@ -97,7 +73,7 @@ std::vector<std::string> names_of_scenarios() {
   return names;
 }
 
-Result<ExitStatus> run_scenario(const Arguments& arguments, const std::string& name) {
+Result<ExitStatus> run_scenario(const Arguments& arguments, const BackendChoice& backend, const std::string& name) {
   for (const char* other : {"seeds", "profile", "shard", "time-budget", "require-marks"}) {
     if (arguments.has(other)) {
       return refusal("--scenario", fmt::format("is one trace, to which --{} does not apply; leave one out", other));
@@ -121,9 +97,9 @@ Result<ExitStatus> run_scenario(const Arguments& arguments, const std::string& n
 
   Report report;
   report.profile = fmt::format("scenario {}", name);
-  report.runtimes = probe_fake_backend().runtimes;
   report.seeds = job->options.seeds;
   report.disabled = job->options.run.disabled;
+  run_against(backend, *job, report);
   report.command = command + campaign_words(arguments, report);
   if (auto status = prepare_output(job->out); !status) return status.error();
   print_start(report);
@@ -144,9 +120,9 @@ void acknowledge_sharding(const Environment& environment) {
 // A seed means nothing without all before it in its range.
 void guide_by_coverage(CampaignJob& job, const Profile& profile, Report& report) {
   auto failed = std::make_shared<std::map<std::uint64_t, std::shared_ptr<const Trace>>>();
-  job.campaign = [failed, &profile, &report](const CampaignOptions& options,
-                                             const ProgressSink& progress) -> Result<CampaignResult> {
-    auto result = run_coverage({.campaign = options}, make_production_system, profile, progress);
+  job.campaign = [failed, &profile, &report, factory = job.factory](
+                     const CampaignOptions& options, const ProgressSink& progress) -> Result<CampaignResult> {
+    auto result = run_coverage({.campaign = options}, factory, profile, progress);
     if (!result) return result.error();
     *failed = std::move(result->failed);
     report.coverage = std::move(result->over_time);
@@ -158,7 +134,7 @@ void guide_by_coverage(CampaignJob& job, const Profile& profile, Report& report)
   };
 }
 
-Result<ExitStatus> run_seeds(const Arguments& arguments) {
+Result<ExitStatus> run_seeds(const Arguments& arguments, const BackendChoice& backend) {
   auto job = campaign_job_of(arguments);
   if (!job) return job.error();
   const std::string profile_name = arguments.value("profile").value_or("default");
@@ -181,10 +157,10 @@ Result<ExitStatus> run_seeds(const Arguments& arguments) {
 
   Report report;
   report.profile = profile_name;
-  report.runtimes = probe_fake_backend().runtimes;
   report.shard = *shard;
   report.seeds_of_all = seeds;
   report.disabled = job->options.run.disabled;
+  run_against(backend, *job, report);
   report.marks_required = arguments.has("require-marks");
   if (shard->count > 1 && !job->out.empty()) job->out += fmt::format("/shard-{}-of-{}", shard->index, shard->count);
   if (own) {
@@ -214,11 +190,11 @@ Result<ExitStatus> run_seeds(const Arguments& arguments) {
 }
 
 Result<ExitStatus> run_main(const Arguments& arguments) {
-  auto backend = backend_of(arguments);
+  auto backend = backend_choice_of(arguments);
   if (!backend) return backend.error();
+  if (backend->ended) return *backend->ended;
   const auto scenario = arguments.value("scenario");
-  if (*backend != "fake") return refuse_backend(*backend, arguments.has("require-device"));
-  return scenario ? run_scenario(arguments, *scenario) : run_seeds(arguments);
+  return scenario ? run_scenario(arguments, *backend, *scenario) : run_seeds(arguments, *backend);
 }
 
 }  // namespace

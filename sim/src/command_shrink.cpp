@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "backend_choice.hpp"
 #include "command_line.hpp"
 #include "holdfast/sim/failure_traces.hpp"
 #include "holdfast/sim/progress.hpp"
@@ -39,6 +40,8 @@ CommandSpec spec() {
       {"time-budget", Kind::value, "TIME", "end after this real time, with the smallest so far (default 60s)"},
       {"invariant", Kind::value, "NAME", "shrink the first violation of this one (default: the first of all)"},
       {"hang-limit", Kind::value, "TIME", "processor time after which one run counts as hung (default 1s)"},
+      backend_option(),
+      require_device_option(),
       disable_option(),
       quiet_option(),
   };
@@ -98,18 +101,24 @@ Result<ExitStatus> shrink_main(const Arguments& arguments) {
   if (!trace) return trace.error();
   auto options = options_of(arguments);
   if (!options) return options.error();
+  auto backend = backend_choice_of(arguments);
+  if (!backend) return backend.error();
+  if (backend->ended) return *backend->ended;
   const std::string file = arguments.value("out").value_or(
       shrunk_beside(arguments.operand().value_or(arguments.value("seed").value_or("") + std::string(kSuffix))));
 
   Report start;
-  start.runtimes = probe_fake_backend().runtimes;
   start.disabled = options->disabled;
+  CampaignJob job;
+  job.options.run.disabled = options->disabled;
+  run_against(*backend, job, start);
+  options->disabled = job.options.run.disabled;
   print_start(start);
   fmt::print("trace: {}, {} steps\n", printable(trace->name), with_thousands(trace->steps.size()));
   std::fflush(stdout);
   Progress progress(stderr, progress_style(stderr, arguments.has("quiet")));
   options->progress = [&](const ShrinkProgress& now) { progress.show(progress_line("it", now), now.elapsed_ns); };
-  auto shrunk = shrink_failure(*trace, make_production_system, *options);
+  auto shrunk = shrink_failure(*trace, job.factory, *options);
   progress.finish();
   if (!shrunk) return shrunk.error();
   if (!shrunk->failed) {
@@ -121,7 +130,7 @@ Result<ExitStatus> shrink_main(const Arguments& arguments) {
   if (auto status = write_shrunk_trace(file, *trace, shrunk->trace); !status) {
     return refusal("--out", explain(status.error()));
   }
-  const std::string reproduce = fmt::format("holdfast replay {}{}", shell_word(file), disable_words(options->disabled));
+  const std::string reproduce = fmt::format("holdfast replay {}{}", shell_word(file), report_words(start));
   fmt::print("\n{}", result_text(*trace, *shrunk, file, reproduce));
   return ExitStatus::violated;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "backend_choice.hpp"
 #include "command_line.hpp"
 #include "holdfast/sim/scenarios.hpp"
 #include "holdfast/sim/sweep.hpp"
@@ -35,6 +36,8 @@ CommandSpec spec() {
        "1 (default), or 2: pairs too, each call of a run with a first fault failing from there on. Without a scenario "
        "only the short ones are swept in pairs"},
       {"cases", Kind::value, "A-B", "run only cases A to B, numbered as in the failures"},
+      backend_option(),
+      require_device_option(),
       {"require-marks", Kind::flag, "", "fail when a mark, rare or not, was never reached (holdfast list marks)"},
   };
   add_campaign_options(spec);
@@ -115,6 +118,9 @@ SweepFigures figures_of(const SweepPlan& plan, const SweepTally& tally, const Re
 Result<ExitStatus> sweep_main(const Arguments& arguments) {
   auto asked = asked_of(arguments);
   if (!asked) return asked.error();
+  auto backend = backend_choice_of(arguments);
+  if (!backend) return backend.error();
+  if (backend->ended) return *backend->ended;
   auto traces = traces_of(arguments.operands());
   if (!traces) return traces.error();
   std::optional<SeedRange> part;
@@ -124,6 +130,7 @@ Result<ExitStatus> sweep_main(const Arguments& arguments) {
     part = *parsed;
   }
   CampaignJob& job = asked->job;
+  // What there is to fail is asked of the fakes, whatever it is then tried on.
   const auto plan = SweepPlan::make(std::move(*traces), asked->sweep, make_production_system);
   if (!plan) return plan.error();
   const SeedRange cases = part.value_or(SeedRange{1, plan->cases()});
@@ -135,8 +142,8 @@ Result<ExitStatus> sweep_main(const Arguments& arguments) {
   Report report;
   report.profile =
       arguments.operands().empty() ? "all scenarios" : fmt::format("{}", fmt::join(arguments.operands(), ", "));
-  report.runtimes = probe_fake_backend().runtimes;
   report.disabled = job.options.run.disabled;
+  run_against(*backend, job, report);
   report.marks_required = arguments.has("require-marks");
   print_start(report);
   report.seeds = cases;

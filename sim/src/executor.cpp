@@ -75,8 +75,14 @@ Executor::Impl::Impl(SystemFactory system_factory, const Perturbation& how)
     : factory(std::move(system_factory)),
       perturbation(how),
       arena({.base_shift_pages = how.arena_shift_pages}),
-      owner(arena, clock),
-      device(arena, clock, {.device_bytes = kDeviceSlackBytes}) {}
+      made_owner(factory.make_owner ? factory.make_owner(arena, clock)
+                                    : std::make_unique<fakes::FakeOwner>(arena, clock)),
+      owner(*made_owner),
+      made_device(factory.make_device
+                      ? factory.make_device(arena, clock, {.device_bytes = kDeviceSlackBytes})
+                      : std::make_unique<fakes::FakeCuda>(arena, clock,
+                                                          fakes::DeviceOptions{.device_bytes = kDeviceSlackBytes})),
+      device(*made_device) {}
 
 RunResult Executor::Impl::run(const Trace& run_trace, const RunOptions& run_options) {
   // Only as long as it runs: a first run in this process must not be perturbed by the second of an earlier trace.
@@ -96,6 +102,11 @@ RunResult Executor::Impl::run(const Trace& run_trace, const RunOptions& run_opti
 
 void Executor::Impl::learn_mappings(const fakes::OwnerOptions& owner_options) {
   mappings.clear();
+  // What cannot be restarted has one.
+  if (!owner.powers().takes_choices) {
+    mappings.push_back(owner.segment());
+    return;
+  }
   for (std::uint32_t i = 0; i < owner_options.mappings; ++i) {
     mappings.push_back(owner.segment());
     owner.restart();
@@ -116,13 +127,17 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   context.on_endless = run_options.on_endless;
   for (const Invariant invariant : run_options.disabled) context.verdicts.disable(invariant);
 
+  // What the last run left registered ends before its memory is another's.
+  spare_engines.clear();  // their streams end with the device's
+  device.client_died();
   fakes::OwnerOptions owner_options;
   owner_options.segment_bytes = run_trace.segment_bytes;
   owner_options.grant_bytes = run_trace.grant_bytes;
   owner.reset(owner_options);
-  if (mappings.empty() || mapped_bytes < run_trace.segment_bytes) learn_mappings(owner_options);
+  if (mappings.empty() || mapped_bytes < run_trace.segment_bytes || !owner.powers().takes_choices) {
+    learn_mappings(owner_options);
+  }
   hazards.reset();
-  spare_engines.clear();  // their streams end with the device's
   device.reset({.device_bytes = device_bytes_of(run_trace)});
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     device.declare_read_only(mappings[i].read_ptr, run_trace.segment_bytes);

@@ -141,8 +141,9 @@ void Executor::Impl::drop_sessions(bool context_gone) {
 
 bool Executor::Impl::restart_client(Ending& ending) {
   const bool context_gone = injector.context_dead() || device.context_dead();
-  owner.client_died();
+  // A copy that a real device lets come to its end does so before its memory is another's.
   device.client_died();
+  owner.client_died();
   hazards.all_ended();
   note_old_keys();
   // What the dying store's destructors try is not the store's doing any more.

@@ -225,8 +225,10 @@ struct Executor::Impl {
   fakes::VirtualClock clock;
   RunContext context{clock};
   fakes::Arena arena;
-  fakes::FakeOwner owner;
-  fakes::FakeCuda device;
+  std::unique_ptr<fakes::Owner> made_owner;
+  fakes::Owner& owner;
+  std::unique_ptr<fakes::FakeCuda> made_device;
+  fakes::FakeCuda& device;
   fakes::MemoryFiles files;
   MemoryFilePort file_port{files};
   Tap tap{context, owner, device};

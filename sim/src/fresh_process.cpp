@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "campaign_worker.hpp"
+#include "holdfast/sim/backend_factory.hpp"
 #include "holdfast/sim/report.hpp"
 #include "holdfast/sim/text.hpp"
 
@@ -35,17 +36,22 @@ void end_with_the_worker() {
 }
 
 struct FreshOptions {
+  std::string backend = "fake";
   std::uint64_t perturbation = 0;
   RunOptions run;
 };
 
 std::optional<FreshOptions> options_in(const std::vector<std::string>& words) {
-  if (words.empty()) return std::nullopt;
-  auto number = parse_count(kFreshProcessCommand, words.front(), 0, std::numeric_limits<std::uint64_t>::max());
-  if (!number) return std::nullopt;
   FreshOptions options;
+  std::size_t at = 0;
+  if (at < words.size() && words[at].starts_with(kFreshBackend)) {
+    options.backend = words[at++].substr(kFreshBackend.size());
+  }
+  if (at >= words.size()) return std::nullopt;
+  auto number = parse_count(kFreshProcessCommand, words[at++], 0, std::numeric_limits<std::uint64_t>::max());
+  if (!number) return std::nullopt;
   options.perturbation = *number;
-  for (std::size_t i = 1; i < words.size(); ++i) {
+  for (std::size_t i = at; i < words.size(); ++i) {
     const auto invariant = invariant_named(words[i]);
     if (!invariant) return std::nullopt;
     options.run.disabled.push_back(*invariant);
@@ -77,7 +83,22 @@ int serve_fresh_runs(const std::vector<std::string>& words, const SystemFactory&
     return static_cast<int>(ExitStatus::bad_usage);
   }
   end_with_the_worker();
-  Executor executor(factory, perturbation_numbered(options->perturbation));
+  SystemFactory asked = factory;
+  if (options->backend != "fake") {
+    auto owner = owner_factory_of(options->backend);
+    if (!owner) {
+      fmt::print(stderr, "{}\n", printable(explain(owner.error())));
+      return static_cast<int>(ExitStatus::bad_usage);
+    }
+    asked.make_owner = std::move(*owner);
+    auto device = device_factory_of(options->backend);
+    if (!device) {
+      fmt::print(stderr, "{}\n", printable(explain(device.error())));
+      return static_cast<int>(ExitStatus::bad_usage);
+    }
+    asked.make_device = std::move(*device);
+  }
+  Executor executor(asked, perturbation_numbered(options->perturbation));
   if (!send_all(kSocket, encode_message(WorkerMessage::ready, {}))) return 0;
   std::string stream;
   while (const auto request = receive_message(kSocket, stream)) {

@@ -22,7 +22,7 @@ static_assert(kCallCount <= 32);
 }  // namespace
 
 Injector::Impl::Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& cuda_below, FileBackend& files_below,
-                     fakes::FakeOwner& fake_owner, fakes::FakeCuda& fake_device)
+                     fakes::Owner& fake_owner, fakes::FakeCuda& fake_device)
     : context(run),
       below_fluxon(fluxon_below),
       below_cuda(cuda_below),
@@ -112,6 +112,7 @@ Injector::Impl::Arrival Injector::Impl::arrive_at_fault(Call call, std::uint32_t
         }
         break;
       case FaultKind::gone:
+        if (!owner.powers().takes_choices) break;
         fire(point, Origin::core, 0);
         restart_owner(name_of(call));
         break;
@@ -312,11 +313,13 @@ void Injector::Impl::end_client() {
   due_lie = nullptr;
   strangers.clear();
   strangers_seen.clear();
-  owner.client_died();
+  // A copy that a real device lets come to its end does so before its memory is another's.
   device.client_died();
+  owner.client_died();
 }
 
 void Injector::Impl::restart_owner(std::string_view because) {
+  if (!owner.powers().takes_choices) return;
   if (owner.live_plans() > 0) context.marks.reach(Mark::restart_with_plan_open);
   if (++in_step.owner_restarts == 2) context.marks.reach(Mark::restarted_twice);
   if (context.step_kind == StepKind::generate) context.marks.reach(Mark::restart_during_put);
@@ -388,7 +391,7 @@ Error Injector::Impl::dead_cuda(Call call) {
 Error Injector::Impl::dead_file(Call call, const std::string& path) { return file_failure(call, EIO, path); }
 
 Injector::Injector(RunContext& context, FluxonBackend& fluxon, CudaBackend& cuda, FileBackend& files,
-                   fakes::FakeOwner& owner, fakes::FakeCuda& device)
+                   fakes::Owner& owner, fakes::FakeCuda& device)
     : impl_(std::make_unique<Impl>(context, fluxon, cuda, files, owner, device)) {}
 Injector::~Injector() = default;
 

@@ -95,7 +95,7 @@ struct Injector::Impl::Pending final : PendingCommit {
       injector.die(*std::exchange(due.death, nullptr));
       return dead_fluxon(Call::commit_wait);
     }
-    if (due.gone != nullptr) {
+    if (due.gone != nullptr && injector.owner.powers().takes_choices) {
       injector.fire(*std::exchange(due.gone, nullptr), Origin::core, 0);
       injector.context.marks.reach(Mark::restart_before_wait);
       injector.restart_owner(name_of(Call::commit_wait));

@@ -50,7 +50,7 @@ struct Injector::Impl {
   FluxonBackend& below_fluxon;
   CudaBackend& below_cuda;
   FileBackend& below_files;
-  fakes::FakeOwner& owner;
+  fakes::Owner& owner;
   fakes::FakeCuda& device;
   std::unique_ptr<FluxonBackend> liar;  // between the owner and the faults
   std::unique_ptr<FluxonBackend> fluxon;
@@ -75,7 +75,7 @@ struct Injector::Impl {
   [[nodiscard]] const Segment* mapping_of(std::uintptr_t address) const;
 
   Impl(RunContext& run, FluxonBackend& fluxon_below, CudaBackend& cuda_below, FileBackend& files_below,
-       fakes::FakeOwner& fake_owner, fakes::FakeCuda& fake_device);
+       fakes::Owner& fake_owner, fakes::FakeCuda& fake_device);
 
   std::unique_ptr<FluxonBackend> make_liar(FluxonBackend& honest);
   std::unique_ptr<FluxonBackend> make_fluxon();

@@ -37,6 +37,7 @@ std::string_view different_finding(const RunResult& one, const RunResult& other)
     return "the totals";
   }
   if (one.stats != other.stats) return "what the store says of itself";
+  if (one.end_state != other.end_state) return "the end states";
   return {};
 }
 
@@ -82,6 +83,12 @@ bool same(const RunResult& one, const RunResult& other) {
 
 constexpr std::string_view kSameProcess = "when run again in the same process";
 constexpr std::string_view kFreshProcess = "when run again in a fresh process";
+constexpr std::string_view kOnDevice = "on the device";
+
+SystemFactory over_fake_device(SystemFactory factory) {
+  factory.make_device = {};
+  return factory;
+}
 
 }  // namespace
 
@@ -96,6 +103,7 @@ RunOptions Recheck::options_of(bool keep_log) const {
   RunOptions run;
   run.disabled = options_.run.disabled;
   run.keep_log = keep_log;
+  run.keep_end_state = options_.run.keep_end_state;
   return run;
 }
 
@@ -133,6 +141,36 @@ Recheck::Answer Recheck::explain(Place place, const Trace& trace, const RunResul
                       "what a run does depends on what ran before it",
                       first.log_hash, again.log_hash, place == Place::same_process ? kSameProcess : kFreshProcess),
           true};
+}
+
+// ---- Beside the fake.
+
+BesideFake::BesideFake(const CampaignOptions& options, const SystemFactory& factory,
+                       std::function<void(WorkerPhase)> enter)
+    : options_(options),
+      enter_(std::move(enter)),
+      fake_(over_fake_device(factory), perturbation_numbered(options.perturbation)) {}
+
+RunOptions BesideFake::options_of(bool keep_log) const {
+  RunOptions run;
+  run.disabled = options_.run.disabled;
+  run.keep_log = keep_log;
+  run.keep_end_state = true;
+  return run;
+}
+
+std::string BesideFake::run(const Trace& trace, const RunResult& real, Executor& executor) {
+  enter_(WorkerPhase::rechecking);
+  const RunResult fake = fake_.run(trace, options_of(false));
+  if (same(fake, real)) return {};
+  enter_(WorkerPhase::rechecking);
+  const RunResult fake_told = fake_.run(trace, options_of(true));
+  enter_(WorkerPhase::rechecking);
+  const std::string found = difference(fake_told, executor.run(trace, options_of(true)), kOnDevice);
+  if (!found.empty()) return "the fake is not the device: " + found;
+  return fmt::format("the fake is not the device: log hash {:016x} of the fake, {:016x} on the device; more runs with "
+                     "the log kept were the same: what the device does is not the same each time",
+                     fake.log_hash, real.log_hash);
 }
 
 }  // namespace holdfast::sim

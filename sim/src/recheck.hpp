@@ -35,4 +35,21 @@ class Recheck {
   std::unique_ptr<FreshRunner> fresh_;
 };
 
+// Whether the fake device does what the real one did: call by call, and what it comes to.
+class BesideFake {
+ public:
+  // As Recheck.
+  BesideFake(const CampaignOptions& options, const SystemFactory& factory, std::function<void(WorkerPhase)> enter);
+
+  // `real` is what `executor` made of the trace, its end state kept. What differed first; empty = nothing.
+  std::string run(const Trace& trace, const RunResult& real, Executor& executor);
+
+ private:
+  [[nodiscard]] RunOptions options_of(bool keep_log) const;
+
+  const CampaignOptions& options_;
+  std::function<void(WorkerPhase)> enter_;
+  Executor fake_;
+};
+
 }  // namespace holdfast::sim

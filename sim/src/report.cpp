@@ -30,6 +30,23 @@ BackendProbe probe_fake_backend() {
   return probe;
 }
 
+std::vector<Invariant> undecidable_for(const fakes::OwnerPowers& powers) {
+  // What answers that got lost have left goes with the client, whose end it must be told of.
+  std::vector<Invariant> all;
+  if (!powers.shows_inside || !powers.takes_choices) all.push_back(Invariant::quiescent_baseline);
+  // What is stored, and its bytes.
+  if (!powers.shows_inside) {
+    all.insert(all.end(), {Invariant::ready_after_commit, Invariant::capacity_bound, Invariant::index_agrees});
+  }
+  return all;
+}
+
+NotMade not_made(const Report& report, Invariant invariant) {
+  if (std::ranges::find(report.disabled, invariant) != report.disabled.end()) return NotMade::switched_off;
+  if (std::ranges::find(report.undecidable, invariant) != report.undecidable.end()) return NotMade::not_decidable;
+  return NotMade::no;
+}
+
 std::string_view what_broke(const ReportViolation& violation) {
   return violation.invariant ? name_of(*violation.invariant) : name_of(violation.kind);
 }
@@ -147,6 +164,7 @@ std::string verdict_line(const Report& report) {
     crashed += failure.kind == FailureKind::crash ? 1 : 0;
     hung += failure.kind == FailureKind::hang ? 1 : 0;
   }
+  if (result.diverged > 0 && report.backend == "both") return "HARNESS FAILED: the fake did what the device does not";
   if (result.diverged > 0) return "HARNESS FAILED: a run is not deterministic";
   if (!result.failures.empty()) {
     std::string what;

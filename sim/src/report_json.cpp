@@ -16,11 +16,12 @@ Json invariants_of(const Report& report) {
   Json all = Json::object();
   for (std::size_t i = 0; i < kInvariantCount; ++i) {
     const auto invariant = static_cast<Invariant>(i);
-    all[std::string(name_of(invariant))] = {
-        {"checked", report.result.checked[i]},
-        {"violated", report.result.violated[i]},
-        {"disabled", std::find(report.disabled.begin(), report.disabled.end(), invariant) != report.disabled.end()},
-        {"promise", promise_of(invariant)}};
+    all[std::string(name_of(invariant))] = {{"checked", report.result.checked[i]},
+                                            {"violated", report.result.violated[i]},
+                                            {"disabled", not_made(report, invariant) == NotMade::switched_off},
+                                            {"promise", promise_of(invariant)}};
+    if (not_made(report, invariant) == NotMade::not_decidable)
+      all[std::string(name_of(invariant))]["decidable"] = false;
   }
   return all;
 }

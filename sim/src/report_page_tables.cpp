@@ -40,15 +40,18 @@ void fill_invariants(const Report& report, PageData& page) {
   std::size_t broken = 0;
   for (std::size_t i = 0; i < kInvariantCount; ++i) {
     const auto invariant = static_cast<Invariant>(i);
-    const bool off = std::ranges::find(report.disabled, invariant) != report.disabled.end();
-    const bool never = off || result.checked[i] == 0;
+    const NotMade why = not_made(report, invariant);
+    const bool never = why != NotMade::no || result.checked[i] == 0;
     quiet += never ? 1 : 0;
     broken += result.violated[i] > 0 ? 1 : 0;
     PageData row;
     row.set("name", std::string(name_of(invariant)));
     row.set("promise", std::string(promise_of(invariant)));
     row.set("quiet", PageData(never));
-    row.set("checked", off ? "switched off" : never ? "never checked" : with_thousands(result.checked[i]));
+    row.set("checked", why == NotMade::switched_off    ? "switched off"
+                       : why == NotMade::not_decidable ? "not decidable"
+                       : never                         ? "never checked"
+                                                       : with_thousands(result.checked[i]));
     row.set("violated", with_thousands(result.violated[i]));
     row.set("class", result.violated[i] > 0 ? "bad" : "");
     rows << row;

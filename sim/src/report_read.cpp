@@ -131,6 +131,7 @@ class Reader {
       report_.result.checked[static_cast<std::size_t>(invariant)] = count(told, "checked");
       report_.result.violated[static_cast<std::size_t>(invariant)] = count(told, "violated");
       if (told.at("disabled").get<bool>()) report_.disabled.push_back(invariant);
+      if (!told.value("decidable", true)) report_.undecidable.push_back(invariant);
     }
   }
   void read_faults() {

@@ -27,10 +27,12 @@ std::string invariants_text(const Report& report) {
   table.add({"invariant", "checked", "violated", ""});
   for (std::size_t i = 0; i < kInvariantCount; ++i) {
     const auto invariant = static_cast<Invariant>(i);
-    const bool off = std::find(report.disabled.begin(), report.disabled.end(), invariant) != report.disabled.end();
+    const NotMade why = not_made(report, invariant);
     const char* note = "";
-    if (off) {
+    if (why == NotMade::switched_off) {
       note = "SWITCHED OFF";
+    } else if (why == NotMade::not_decidable) {
+      note = "not decidable";
     } else if (report.result.violated[i] > 0) {
       note = "VIOLATED";
     } else if (report.result.checked[i] == 0) {

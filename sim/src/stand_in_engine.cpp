@@ -129,7 +129,8 @@ bool StandInEngine::generate() {
   const ColdRing::Dropped dropped = ring_.append_chunk();
   make_room(dropped, size_before);
   const std::size_t first = ring_.size() - frames;
-  tell_kernel(dropped.count == 0 ? first : dropped.first, {finalized_latent_, sizes.geometry.latent_bytes}, true);
+  const std::size_t first_written = dropped.count == 0 ? first : dropped.first;
+  tell_kernel(first_written, {finalized_latent_, sizes.geometry.latent_bytes}, true);
   std::vector<const std::byte*> values;
   values.reserve(sizes.tensors());
   for (std::size_t tensor = 0; tensor < sizes.tensors(); ++tensor) {
@@ -139,10 +140,13 @@ bool StandInEngine::generate() {
       fill_pseudo_bytes(out, sizes.frame_bytes[tensor], Oracle::frame_seed(oracle_.node(index), tensor, frame) ^ error);
       out += sizes.frame_bytes[tensor];
     }
+    device_.wrote(ring_tensors_[tensor] + first_written * sizes.frame_bytes[tensor],
+                  (ring_.size() - first_written) * sizes.frame_bytes[tensor]);
   }
   std::byte* latent_bytes = at(finalized_latent_);
   fill_pseudo_bytes(latent_bytes, sizes.geometry.latent_bytes,
                     Oracle::frame_seed(oracle_.node(index), sizes.tensors(), 0) ^ error);
+  device_.wrote(finalized_latent_, sizes.geometry.latent_bytes);
 
   if (!oracle_.knows(index)) {
     if (error == 0) {
@@ -194,6 +198,8 @@ void StandInEngine::make_room(const ColdRing::Dropped& dropped, std::size_t size
   if (dropped.count == 0) return;
   const std::size_t behind = size_before - dropped.first - dropped.count;
   for (std::size_t tensor = 0; tensor < layout().tensors(); ++tensor) {
+    device_.fetch(ring_tensors_[tensor] + (dropped.first + dropped.count) * layout().frame_bytes[tensor],
+                  behind * layout().frame_bytes[tensor]);
     std::memmove(frame_at(tensor, dropped.first), frame_at(tensor, dropped.first + dropped.count),
                  behind * layout().frame_bytes[tensor]);
   }
@@ -250,10 +256,15 @@ std::byte* StandInEngine::frame_at(std::size_t tensor, std::size_t position) con
 }
 
 const std::byte* StandInEngine::frame(std::size_t tensor, std::size_t position) const {
-  return frame_at(tensor, position);
+  const std::byte* bytes = frame_at(tensor, position);
+  device_.fetch(reinterpret_cast<std::uintptr_t>(bytes), layout().frame_bytes[tensor]);
+  return bytes;
 }
 
-const std::byte* StandInEngine::latent(std::uint32_t index) const { return at(targets_) + index * target_stride_; }
+const std::byte* StandInEngine::latent(std::uint32_t index) const {
+  device_.fetch(targets_ + index * target_stride_, layout().geometry.latent_bytes);
+  return at(targets_) + index * target_stride_;
+}
 
 std::uint64_t StandInEngine::expected_digest(std::uint64_t frame, std::size_t tensor) const {
   const std::uint32_t frames = layout().geometry.frames_per_chunk;
@@ -282,7 +293,7 @@ void StandInEngine::reread(std::size_t count) {
     const std::size_t tensor = next_reread_ % tensors;
     ++next_reread_;
     const std::uint64_t frame = ring_[position];
-    const std::uint64_t digest = digest_of(frame_at(tensor, position), layout().frame_bytes[tensor]);
+    const std::uint64_t digest = digest_of(this->frame(tensor, position), layout().frame_bytes[tensor]);
     if (digest == expected_digest(frame, tensor)) continue;
     const auto known = std::find_if(wrong_.begin(), wrong_.end(), [&](const WrongFrame& wrong) {
       return wrong.frame == frame && wrong.tensor == tensor && wrong.digest == digest;

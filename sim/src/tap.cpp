@@ -34,7 +34,7 @@ Invariant broken_by(fakes::DeviceIncidentKind kind) {
 
 struct Tap::Impl {
   RunContext& context;
-  fakes::FakeOwner& owner;
+  fakes::Owner& owner;
   fakes::FakeCuda& device;
 
   struct Fluxon;
@@ -53,7 +53,7 @@ struct Tap::Impl {
   };
   Ending ending;
 
-  Impl(RunContext& run, fakes::FakeOwner& fake_owner, fakes::FakeCuda& fake_device);
+  Impl(RunContext& run, fakes::Owner& fake_owner, fakes::FakeCuda& fake_device);
 
   void collect(std::string_view call) {
     if (owner.has_incidents()) collect_owner(call);
@@ -156,7 +156,7 @@ struct Tap::Impl::Cuda final : CudaBackend {
   }
 };
 
-Tap::Impl::Impl(RunContext& run, fakes::FakeOwner& fake_owner, fakes::FakeCuda& fake_device)
+Tap::Impl::Impl(RunContext& run, fakes::Owner& fake_owner, fakes::FakeCuda& fake_device)
     : context(run),
       owner(fake_owner),
       device(fake_device),
@@ -231,7 +231,7 @@ void Tap::Impl::count_holders(std::string& text) const {
   if (named > kClaimsNamedMax) text += fmt::format(" and {} more keys", named - kClaimsNamedMax);
 }
 
-Tap::Tap(RunContext& context, fakes::FakeOwner& owner, fakes::FakeCuda& device)
+Tap::Tap(RunContext& context, fakes::Owner& owner, fakes::FakeCuda& device)
     : impl_(std::make_unique<Impl>(context, owner, device)) {}
 Tap::~Tap() = default;
 

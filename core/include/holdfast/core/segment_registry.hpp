@@ -24,6 +24,9 @@ inline constexpr std::uint64_t kRegistrationBytesLimit = 512ULL << 30;
 struct RegistryOptions {
   // A multiple of the owner's grants, so that no copy spans two registrations; below the limit.
   std::uint64_t piece_bytes = kGrantBytes;
+  // False: the write mapping alone, and copies reach what is read through the other one by its offset there. Pinned
+  // memory counts per mapping.
+  bool both_mappings = true;
 };
 
 struct RegistryCounts {
@@ -317,7 +320,9 @@ class SegmentRegistry {
                         std::move(write.error()));
     }
     bool read_registered = segment.read_ptr == segment.write_ptr;
-    if (!read_registered) {
+    if (!read_registered && !options_.both_mappings) {
+      if (watch != nullptr) watch->done(segment.len);
+    } else if (!read_registered) {
       std::vector<RegisteredPiece> read_pieces;
       Status read =
           register_mapping({segment.read_ptr, segment.len}, segment.generation, true, absorbed, watch, read_pieces);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "holdfast/fakes/segment_memory.hpp"
+
 namespace holdfast::fakes {
 
 struct ArenaOptions {
@@ -14,19 +16,12 @@ struct ArenaOptions {
   std::uint64_t base_shift_pages = 0;
 };
 
-// Memory that is written through one address and read through another: the same bytes behind both.
-struct DualRegion {
-  std::uintptr_t write_base = 0;
-  std::uintptr_t read_base = 0;  // mapped read-only
-  std::uint64_t bytes = 0;
-};
-
 // Owns the reservation and everything mapped in it. Regions are handed out in order and live as long as the arena.
 // Throws std::bad_alloc when the system refuses a mapping.
-class Arena {
+class Arena final : public SegmentMemory {
  public:
   explicit Arena(const ArenaOptions& options = {});
-  ~Arena();
+  ~Arena() override;
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
@@ -35,6 +30,10 @@ class Arena {
   DualRegion map_dual(std::uint64_t bytes);
   // Gives the pages of a region back to the system; they read as zero afterwards.
   void discard(std::uintptr_t base, std::uint64_t bytes);
+  // Longer than asked for, so that runs of different sizes share them. What is unmapped keeps its address space.
+  DualRegion map_segment(std::uint64_t bytes) override;
+  void discard(const DualRegion& region) override { discard(region.write_base, region.bytes); }
+  void unmap_segment(const DualRegion& region) override { discard(region); }
 
   [[nodiscard]] bool contains(std::uintptr_t address) const;
   // Distance from the arena's first region: the only form in which an address may reach a log.

@@ -57,7 +57,8 @@ inline constexpr CudaErrc kInvalidResourceHandle{400};
 //   moved; so is writing to a read-only registration or mapping. Overlapping destinations pass.
 // - Unregistered host memory passes, is read at submission, and leaves a DeviceIncident.
 // - There is no current device: a stream knows its own, registrations and events hold for all devices.
-class FakeCuda final : public CudaBackend, public TimedActor {
+// A class derived from it may carry out on a real device what is decided here, and give that one's answers.
+class FakeCuda : public CudaBackend, public TimedActor {
  public:
   // Adds itself to the clock. Arena and clock outlive it.
   FakeCuda(Arena& arena, VirtualClock& clock, const DeviceOptions& options = {});
@@ -66,7 +67,7 @@ class FakeCuda final : public CudaBackend, public TimedActor {
   FakeCuda& operator=(const FakeCuda&) = delete;
 
   // As newly constructed, for the next run in this process. Reset the clock first.
-  void reset(const DeviceOptions& options = {});
+  virtual void reset(const DeviceOptions& options = {});
 
   // ---- The runtime's calls, as core makes them.
   Status host_register(std::uintptr_t ptr, std::uint64_t bytes, HostAccess access) override;
@@ -84,15 +85,18 @@ class FakeCuda final : public CudaBackend, public TimedActor {
   // ---- The engine's calls: device memory, streams, kernels. They fail in a dead context too.
   // Memory of `device`, readable and writable by the process, aligned to 256 bytes. Fresh memory holds
   // kFreshDeviceByte, freed memory kFreedDeviceByte.
-  Result<std::uintptr_t> allocate(std::uint64_t bytes, int device = 0);
+  virtual Result<std::uintptr_t> allocate(std::uint64_t bytes, int device = 0);
   // Copies in flight there are finished first, and each leaves a DeviceIncident.
-  Status free(std::uintptr_t address);
+  virtual Status free(std::uintptr_t address);
   // Native numbers 16, 17, ...; none is given twice between two resets.
-  Result<StreamRef> create_stream(int device = 0);
+  virtual Result<StreamRef> create_stream(int device = 0);
   // Work still in it goes on.
-  Status destroy_stream(StreamRef stream);
+  virtual Status destroy_stream(StreamRef stream);
   // Work in stream order that is no copy. `kernel` runs when it moves; it must not call the device.
   Status launch(StreamRef stream, std::function<void()> kernel, const CopyChoice& choice = {});
+  // Before its kernels read device memory here, and after they wrote some. Nothing to do where the memory is here.
+  virtual void fetch(std::uintptr_t /*base*/, std::uint64_t /*bytes*/) {}
+  virtual void wrote(std::uintptr_t /*base*/, std::uint64_t /*bytes*/) {}
 
   // ---- The environment's choices.
   // Holds for the next batch that is accepted.
@@ -103,10 +107,10 @@ class FakeCuda final : public CudaBackend, public TimedActor {
   void fail_later(StreamRef stream, CudaErrc errc, bool sticky, std::uint64_t surface_after_calls = kNeverByCalls);
   // The context is destroyed: allocations, streams, registrations, events and errors are gone; work in flight is
   // dropped.
-  void tear_down();
+  virtual void tear_down();
   // The process died: work in flight is dropped, registrations and events are gone. Streams and allocations belong to
   // the engine and stay, and so does a sticky error.
-  void client_died();
+  virtual void client_died();
 
   // ---- What the owner of host memory does.
   // Registering any byte of it needs HostAccess::read_only, and no copy may write there.
@@ -143,6 +147,20 @@ class FakeCuda final : public CudaBackend, public TimedActor {
   // ---- Time.
   [[nodiscard]] Nanos next_due_ns() const override;
   void run_due(Nanos now_ns) override;
+
+ protected:
+  // A batch that is valid and about to be queued, and how it is to move. A failure is the answer of copy_batch. Called
+  // with the lock.
+  virtual Status submitting(std::uint64_t /*batch*/, CopyDirection /*direction*/, std::span<const Copy> /*copies*/,
+                            StreamRef /*stream*/, const CopyChoice& /*choice*/) {
+    return {};
+  }
+  // The moves are its; called with the lock.
+  void move_with(CopyMover* mover) { streams_.move_with(mover); }
+  // The memory of all devices.
+  [[nodiscard]] std::uintptr_t region() const { return region_; }
+  [[nodiscard]] std::uint64_t region_bytes() const { return region_bytes_; }
+  [[nodiscard]] bool is_allocated(std::uintptr_t address) const { return heap_.find(address, 1) != nullptr; }
 
  private:
   struct Event {

@@ -60,9 +60,24 @@ struct StreamMark {
   std::uint64_t position = 0;
 };
 
+// The order in which the pieces of a batch move, see CopyChoice::order_seed.
+void fill_order(std::vector<std::size_t>& order, std::size_t pieces, std::uint64_t seed);
+
+// Moves the bytes elsewhere: here it is only decided when.
+class CopyMover {
+ public:
+  virtual ~CopyMover() = default;
+  // The first `pieces` pieces of a batch have moved when this returns. A batch of `n` copies has n pieces, or 2n when it
+  // is split: piece p is of copy p % n, its second half from n on.
+  virtual void move(std::uint64_t batch, std::size_t pieces) = 0;
+};
+
 class StreamQueues {
  public:
   explicit StreamQueues(HostRegistrations& registrations) : registrations_(registrations) {}
+
+  // Outlives this; none: bytes move here.
+  void move_with(CopyMover* mover) { mover_ = mover; }
 
   // Forgets everything, numbers included.
   void reset();
@@ -176,6 +191,7 @@ class StreamQueues {
   void visit_touching(std::uintptr_t base, std::uint64_t bytes, Visit visit) const;
 
   HostRegistrations& registrations_;
+  CopyMover* mover_ = nullptr;
   std::vector<Stream> streams_;  // by native number; those from count_ on are spare
   std::size_t count_ = 0;
   std::size_t live_count_ = 0;

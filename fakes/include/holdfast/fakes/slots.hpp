@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "holdfast/fakes/arena.hpp"
+#include "holdfast/fakes/segment_memory.hpp"
 
 namespace holdfast::fakes {
 
@@ -64,8 +64,8 @@ class SlotPool {
 
   // Another generation takes these pages over: every slot is free and poisoned, whatever was written here meanwhile.
   void recycle();
-  // Another run, as if new; `arena` is where the region comes from.
-  void reset(const SlotOptions& options, Arena& arena);
+  // Another run, as if new; `memory` is where the region comes from.
+  void reset(const SlotOptions& options, SegmentMemory& memory);
 
  private:
   struct Slot {

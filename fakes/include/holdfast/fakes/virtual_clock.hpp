@@ -1,7 +1,9 @@
 // Virtual time: it moves only when somebody advances it, and whatever falls due on the way happens in time order.
 #pragma once
 
+#include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "holdfast/core/time.hpp"
@@ -32,6 +34,16 @@ class VirtualClock {
   // Moves to `instant_ns` (never back), stopping at each due time on the way.
   void advance_to(Nanos instant_ns);
   void advance_by(Nanos length_ns) { advance_to(now_ns_ + length_ns); }
+  // For somebody who waits: `instant_ns` has come, or, where there is another way to wait, something may have changed.
+  void wait_until(Nanos instant_ns) {
+    if (wait_) {
+      wait_(instant_ns);
+    } else {
+      advance_to(instant_ns);
+    }
+  }
+  // Time is somebody else's: `wait` lets it pass, and advances this clock as far as it did.
+  void wait_with(std::function<void(Nanos instant_ns)> wait) { wait_ = std::move(wait); }
   // The earliest due time of all actors.
   [[nodiscard]] Nanos next_due_ns() const;
   // Starts again at 0, for the next run in this process.
@@ -40,6 +52,7 @@ class VirtualClock {
  private:
   Nanos now_ns_ = 0;
   std::vector<TimedActor*> actors_;
+  std::function<void(Nanos)> wait_;
 };
 static_assert(Clock<VirtualClock>);
 

@@ -2,12 +2,18 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "holdfast/fakes/arena.hpp"
+#include "holdfast/fakes/cuda_device.hpp"
+#include "holdfast/fakes/owner.hpp"
 #include "holdfast/sim/event_log.hpp"
 #include "holdfast/sim/invariants.hpp"
 #include "holdfast/sim/marks.hpp"
@@ -73,7 +79,29 @@ struct RunResult {
   std::vector<std::uint64_t> session_chunks_hit;         // per session, as frame_hashes; phase two comes last
 };
 
-using SystemFactory = std::function<std::unique_ptr<SystemUnderTest>(Ports&, ClaimListener&, const SystemOptions&)>;
+// Makes the owner that runs are made against; it adds itself to `clock`. Both outlive it. May throw.
+using OwnerFactory = std::function<std::unique_ptr<fakes::Owner>(fakes::Arena& arena, fakes::VirtualClock& clock)>;
+
+// The same of the device, which is a fake one that may carry out on a real one what it decides.
+using DeviceFactory = std::function<std::unique_ptr<fakes::FakeCuda>(
+    fakes::Arena& arena, fakes::VirtualClock& clock, const fakes::DeviceOptions& options)>;
+
+// What is put under test: a store of any kind, and the owner and the device that it has.
+struct SystemFactory {
+  using Make = std::function<std::unique_ptr<SystemUnderTest>(Ports&, ClaimListener&, const SystemOptions&)>;
+
+  template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, SystemFactory> && std::constructible_from<Make, F>)
+  SystemFactory(F&& make_system) : make(std::forward<F>(make_system)) {}
+  std::unique_ptr<SystemUnderTest> operator()(Ports& ports, ClaimListener& claims, const SystemOptions& options) const {
+    return make(ports, claims, options);
+  }
+
+  Make make;
+  OwnerFactory make_owner{};    // empty: the fake one
+  DeviceFactory make_device{};  // empty: the fake one
+  bool beside_fake = false;     // each run is made over the fake device as well, and both must be the same
+};
 
 // Owns an arena, an owner and a device, and uses them again for run after run; one per process or thread.
 class Executor {

@@ -12,6 +12,8 @@ namespace holdfast::sim {
 
 // How the program itself is told to be one.
 inline constexpr std::string_view kFreshProcessCommand = "fresh-process";
+// Its first word where runs are made against another owner than the factory's: this, and the backend's name.
+inline constexpr std::string_view kFreshBackend = "backend=";
 
 // Runs the traces that arrive as text on standard input, a socket, and answers each there, until the other side has
 // gone. `words` are what the worker adds to the program's own: the number of the perturbation, then the names of the

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "holdfast/fakes/cuda_device.hpp"
-#include "holdfast/fakes/fluxon_owner.hpp"
 #include "holdfast/fakes/memory_files.hpp"
+#include "holdfast/fakes/owner.hpp"
 #include "holdfast/sim/run_context.hpp"
 
 namespace holdfast::sim {
@@ -47,7 +47,7 @@ struct StepFaults {
 class Injector {
  public:
   // The layers below are the tap's; the fakes themselves serve for the environment's choices and events.
-  Injector(RunContext& context, FluxonBackend& fluxon, CudaBackend& cuda, FileBackend& files, fakes::FakeOwner& owner,
+  Injector(RunContext& context, FluxonBackend& fluxon, CudaBackend& cuda, FileBackend& files, fakes::Owner& owner,
            fakes::FakeCuda& device);
   ~Injector();
 

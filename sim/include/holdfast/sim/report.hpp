@@ -67,6 +67,9 @@ struct WorkloadFigures {
   std::uint64_t footprint_bytes = 0;  // of all different blocks
 };
 
+// How a check stands that was not made: by the user's wish, or because the backend cannot be looked into.
+enum class NotMade : std::uint8_t { no, switched_off, not_decidable };
+
 struct Report {
   std::string command;  // what runs it again, whatever the number of jobs
   std::string backend = "fake";
@@ -76,7 +79,8 @@ struct Report {
   Shard shard;
   SeedRange seeds_of_all;  // of all shards, where there are several
   CampaignResult result;
-  std::vector<Invariant> disabled;
+  std::vector<Invariant> disabled;     // by the user
+  std::vector<Invariant> undecidable;  // with this backend: neither counted nor violated
   bool marks_required = false;
   std::optional<WorkloadFigures> workload;
   std::optional<SweepFigures> sweep;        // of which rare marks are required too
@@ -118,6 +122,7 @@ using FaultMatrix = std::array<std::array<FaultCell, kFaultKindCount>, kCallCoun
 FaultMatrix fault_matrix(const FaultTally& faults);
 // Legal cells in which no fault fired, in the table's order.
 std::vector<LegalCell> fault_gaps(const FaultTally& faults);
+NotMade not_made(const Report& report, Invariant invariant);
 
 // Marks that a report requires, or would, and that were never reached: those that are not rare, of a sweep all.
 std::vector<Mark> missing_marks(const Report& report);

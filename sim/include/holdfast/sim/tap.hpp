@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "holdfast/fakes/cuda_device.hpp"
-#include "holdfast/fakes/fluxon_owner.hpp"
 #include "holdfast/fakes/memory_files.hpp"
+#include "holdfast/fakes/owner.hpp"
 #include "holdfast/sim/run_context.hpp"
 
 namespace holdfast::sim {
@@ -19,7 +19,7 @@ namespace holdfast::sim {
 // misuse), each attributed to the invariant that it breaks, with both culprits.
 class Tap {
  public:
-  Tap(RunContext& context, fakes::FakeOwner& owner, fakes::FakeCuda& device);
+  Tap(RunContext& context, fakes::Owner& owner, fakes::FakeCuda& device);
   ~Tap();
 
   FluxonBackend& fluxon();

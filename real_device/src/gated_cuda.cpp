@@ -128,6 +128,8 @@ Status GatedCuda::submitting(std::uint64_t batch, CopyDirection direction, std::
   });
   // Both ways are gone: the kernel takes only what is registered.
   CudaDevice& way = pinned && batch % 2 == 0 ? *device_ : *engines_;
+  // What is not registered the driver copies before it comes back, and so waits for all that is before it.
+  if (!pinned) open_all();
   const std::size_t count = copies.size();
   fakes::fill_order(order_, choice.split ? 2 * count : count, choice.order_seed);
   Batch& made = batches_[batch];
@@ -143,7 +145,7 @@ Status GatedCuda::submitting(std::uint64_t batch, CopyDirection direction, std::
     }
     Stage& stage = made.stages.emplace_back();
     stage.pieces_end = first + count;
-    if (Status taken = submit_stage(stage, direction, pieces_, *on, way); !taken) {
+    if (Status taken = submit_stage(stage, direction, pieces_, *on, way, pinned); !taken) {
       for (Stage& each : made.stages) finish(each);
       batches_.erase(batch);
       return taken;
@@ -154,11 +156,12 @@ Status GatedCuda::submitting(std::uint64_t batch, CopyDirection direction, std::
 }
 
 Status GatedCuda::submit_stage(Stage& stage, CopyDirection direction, std::span<const Copy> pieces,
-                               const Stream& stream, CudaDevice& way) {
+                               const Stream& stream, CudaDevice& way, bool held_back) {
   if (spare_words_.empty()) throw std::runtime_error("more batches in flight than there are gates");
   stage.word = spare_words_.back();
   spare_words_.pop_back();
-  words_[stage.word] = 0;
+  words_[stage.word] = held_back ? 0 : 1;
+  stage.opened = !held_back;
   stage.moved = spare_event();
   const CUresult held = wait_value_call()(reinterpret_cast<CUstream>(stream.real.native()),
                                           words_on_device_ + stage.word * sizeof(std::uint32_t), 1,

@@ -76,7 +76,7 @@ class GatedCuda final : public fakes::FakeCuda, private fakes::CopyMover {
   void move(std::uint64_t batch, std::size_t pieces) override;
 
   Status submit_stage(Stage& stage, CopyDirection direction, std::span<const Copy> pieces, const Stream& stream,
-                      CudaDevice& way);
+                      CudaDevice& way, bool held_back);
   void open(Stage& stage);
   void open_all();
   void finish(Stage& stage);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "holdfast/fakes/fluxon_owner.hpp"
 #include "holdfast/sim/injector.hpp"
 #include "holdfast/sim/monitor.hpp"
 #include "holdfast/sim/tap.hpp"

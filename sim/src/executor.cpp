@@ -78,10 +78,9 @@ Executor::Impl::Impl(SystemFactory system_factory, const Perturbation& how)
       made_owner(factory.make_owner ? factory.make_owner(arena, clock)
                                     : std::make_unique<fakes::FakeOwner>(arena, clock)),
       owner(*made_owner),
-      made_device(factory.make_device
-                      ? factory.make_device(arena, clock, {.device_bytes = kDeviceSlackBytes})
-                      : std::make_unique<fakes::FakeCuda>(arena, clock,
-                                                          fakes::DeviceOptions{.device_bytes = kDeviceSlackBytes})),
+      made_device(factory.make_device ? factory.make_device(arena, clock, {.device_bytes = kDeviceSlackBytes})
+                                      : std::make_unique<fakes::FakeCuda>(
+                                            arena, clock, fakes::DeviceOptions{.device_bytes = kDeviceSlackBytes})),
       device(*made_device) {}
 
 RunResult Executor::Impl::run(const Trace& run_trace, const RunOptions& run_options) {

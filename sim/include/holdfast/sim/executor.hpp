@@ -83,8 +83,8 @@ struct RunResult {
 using OwnerFactory = std::function<std::unique_ptr<fakes::Owner>(fakes::Arena& arena, fakes::VirtualClock& clock)>;
 
 // The same of the device, which is a fake one that may carry out on a real one what it decides.
-using DeviceFactory = std::function<std::unique_ptr<fakes::FakeCuda>(
-    fakes::Arena& arena, fakes::VirtualClock& clock, const fakes::DeviceOptions& options)>;
+using DeviceFactory = std::function<std::unique_ptr<fakes::FakeCuda>(fakes::Arena& arena, fakes::VirtualClock& clock,
+                                                                     const fakes::DeviceOptions& options)>;
 
 // What is put under test: a store of any kind, and the owner and the device that it has.
 struct SystemFactory {

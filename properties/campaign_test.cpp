@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -138,6 +139,27 @@ TEST(Campaign, RunsEachSeedOnceAndHoldsWhenAllOfThemDo) {
   EXPECT_EQ(result.seeds_run, 40U);
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_THAT(result.stopped, IsEmpty());
+}
+
+TEST(Campaign, NamesTheSlowestAndTheLongestCases) {
+  CampaignOptions options = options_of({});
+  options.keep_results = true;
+  const CampaignResult result = outcome(options, {});
+  const auto keeps_most = [&](const std::vector<NotableCase>& kept, auto measure, auto measure_of_result) {
+    ASSERT_THAT(kept, SizeIs(kNotableCasesMax));
+    EXPECT_TRUE(std::ranges::is_sorted(kept, std::greater<>{}, measure));
+    for (const NotableCase& notable : kept) EXPECT_GT(notable.wall_ns, 0);
+    for (const SeedResult& seed : result.results) {
+      const bool among = std::ranges::find(kept, seed.seed, &NotableCase::seed) != kept.end();
+      if (among) continue;
+      EXPECT_LE(measure_of_result(seed), std::invoke(measure, kept.back()));
+    }
+  };
+  keeps_most(result.slowest, &NotableCase::wall_ns, [](const SeedResult& seed) { return seed.wall_ns; });
+  keeps_most(result.longest, &NotableCase::runtime_calls,
+             [](const SeedResult& seed) { return seed.run.runtime_calls; });
+  const auto first = static_cast<std::size_t>(result.longest.front().seed - 1);
+  EXPECT_EQ(result.longest.front().steps, result.results[first].run.steps);
 }
 
 TEST(Campaign, ABrokenPromiseIsTheVerdictOfItsSeed) {

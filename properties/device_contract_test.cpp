@@ -4,9 +4,9 @@
 namespace holdfast {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Fake, DeviceContract, testing::Values(DeviceKind{"Fake", [](fakes::Arena& arena) {
-                                                 return std::make_unique<FakeDeviceUnderTest>(arena);
-                                               }}),
+INSTANTIATE_TEST_SUITE_P(Fake, DeviceContract,
+                         testing::Values(DeviceKind{
+                             "Fake", [](fakes::Arena& arena) { return std::make_unique<FakeDeviceUnderTest>(arena); }}),
                          [](const testing::TestParamInfo<DeviceKind>& kind) { return kind.param.name; });
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "holdfast/sim/log_text.hpp"
+
 namespace holdfast::sim {
 namespace {
 
@@ -88,6 +90,40 @@ TEST(EventLog, AfterAResetItIsAsNew) {
   log.reset();
   EXPECT_EQ(log.hash(), empty);
   EXPECT_EQ(log.events(), 0U);
+}
+
+// ---- As people read it.
+
+TEST(LogText, TextsAreInOneColumn) {
+  EventLog log;
+  log.keep_text(true);
+  const auto text = [] { return std::string("text"); };
+  log.call(5, Call::get, 0, Fields{}, text);
+  log.call(kMinute, Call::wait_local_segments_ready, 4000, Fields{}, text);
+  log.event(6, "step end", Fields{}, text);
+  log.event(6, "drain", Fields{}, [] { return std::string(); });
+  std::vector<std::string> shown;
+  for (const std::string& line : log.lines()) shown.push_back(log_line_text(line, false));
+  ASSERT_EQ(shown.size(), 4U);
+  EXPECT_EQ(shown[0], "         0.000005 ms  get                       text");
+  EXPECT_EQ(shown[1], "     60000.000000 ms  wait_local_segments_ready text -> 4000");
+  EXPECT_EQ(shown[2], "         0.000006 ms  step end                  text");
+  EXPECT_EQ(shown[3], "         0.000006 ms  drain");
+}
+
+TEST(LogText, ColourTellsStepsFaultsFailuresAndClaimsApart) {
+  const auto code_of = [](const std::string& happened) {
+    const std::string text = log_line_text("         0.000005 ms  " + happened, true);
+    return text.starts_with("\x1b[") ? text.substr(2, text.find('m') - 2) : std::string();
+  };
+  EXPECT_EQ(code_of("step 1 warm_up"), "1");
+  EXPECT_EQ(code_of("fault time of stream_synchronize 1"), "33");
+  EXPECT_EQ(code_of("host_register the mapping -> 1"), "31");
+  EXPECT_EQ(code_of("claim kv of world 1"), "32");
+  EXPECT_EQ(code_of("withdrawal kv of world 1"), "35");
+  EXPECT_EQ(code_of("pointer_attributes tensor 5"), "2");
+  EXPECT_EQ(code_of("remove key -> value"), "");
+  EXPECT_EQ(log_line_text("step \x1b[31m", true), "step \uFFFD[31m");
 }
 
 }  // namespace

@@ -16,9 +16,11 @@ namespace holdfast::sim {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 std::shared_ptr<const Trace> source(std::uint64_t seed) {
   return std::make_shared<const Trace>(generate(seed, *profile_named("default")));
@@ -75,7 +77,16 @@ TEST_F(FailureTracesTest, TheFirstOfAKindIsShrunkAndServesTheOthers) {
   EXPECT_EQ(shrunk.stopped, "");
   EXPECT_EQ(trace_in(shrunk.trace).steps.size(), 5U);
   EXPECT_EQ(trace_in("failures/" + std::to_string(first) + ".trace.json"), *source(first));
-  EXPECT_THAT(directory_.entries("failures"), SizeIs(3));
+  const std::string one = std::to_string(first);
+  const std::string other = std::to_string(second);
+  EXPECT_THAT(directory_.entries("failures"),
+              UnorderedElementsAre(one + ".trace.json", one + ".min.trace.json", one + ".timeline.json",
+                                   other + ".trace.json", other + ".timeline.json"));
+  EXPECT_EQ(traces.timelines.at(second), "failures/" + other + ".timeline.json");
+  ASSERT_THAT(traces.stories, SizeIs(2));
+  EXPECT_EQ(traces.stories.at(second), traces.stories.at(first));
+  EXPECT_EQ(traces.stories.at(first)->trace_file, shrunk.trace);
+  EXPECT_EQ(traces.stories.at(first)->timeline_file, traces.timelines.at(first));
 }
 
 TEST_F(FailureTracesTest, EachKindIsShrunkByItself) {
@@ -94,13 +105,18 @@ TEST_F(FailureTracesTest, ACrashIsShrunkToo) {
   const FailureTraces traces = written(result);
   ASSERT_THAT(traces.shrunk, SizeIs(1));
   EXPECT_EQ(traces.shrunk.begin()->second.steps, 1U);
+  ASSERT_THAT(traces.stories, SizeIs(1));
+  EXPECT_THAT(traces.stories.begin()->second->sentences.front(), HasSubstr("signal 6"));
 }
 
-TEST_F(FailureTracesTest, WithoutABudgetOnlyTheOriginalsAreWritten) {
+TEST_F(FailureTracesTest, WithoutABudgetTheOriginalsTellTheStory) {
   const FailureTraces traces = written(campaign({Trouble::breaks_promise, Trouble::none}, 2));
   EXPECT_THAT(traces.written, SizeIs(2));
   EXPECT_THAT(traces.shrunk, IsEmpty());
-  EXPECT_THAT(directory_.entries("failures"), SizeIs(2));
+  EXPECT_THAT(directory_.entries("failures"), SizeIs(4));
+  ASSERT_THAT(traces.stories, SizeIs(2));
+  EXPECT_EQ(traces.stories.begin()->second->trace_file,
+            "failures/" + std::to_string(*traces.written.begin()) + ".trace.json");
 }
 
 TEST_F(FailureTracesTest, AFailureThatDoesNotComeAgainIsNotedAndLosesNothing) {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -45,14 +46,19 @@ using Variables = std::map<std::string, std::string>;
 // A workplace with the program in it: it runs here, and nothing of the environment that decides sharding reaches it.
 class Program : public ::testing::Test {
  protected:
-  Ended run(const std::vector<std::string>& arguments, const Variables& variables = {}) {
+  // `keys` is a file in the workplace that is read as standard input; empty = that of the test.
+  Ended run(const std::vector<std::string>& arguments, const Variables& variables = {}, const std::string& keys = {}) {
+    return run_program(HOLDFAST_PROGRAM, arguments, variables, keys);
+  }
+  Ended run_program(const std::string& program, const std::vector<std::string>& arguments,
+                    const Variables& variables = {}, const std::string& keys = {}) {
     const std::string out = directory_.path("stdout.txt");
     const std::string err = directory_.path("stderr.txt");
-    std::vector<std::string> words{HOLDFAST_PROGRAM};
+    std::vector<std::string> words{program};
     words.insert(words.end(), arguments.begin(), arguments.end());
     const std::vector<std::string> environment = environment_with(variables);
     const pid_t pid = fork();
-    if (pid == 0) become(words, environment, out, err);
+    if (pid == 0) become(words, environment, keys, out, err);
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
     Ended ended;
@@ -90,14 +96,15 @@ class Program : public ::testing::Test {
     return environment;
   }
 
-  [[noreturn]] void become(std::vector<std::string> words, std::vector<std::string> environment, const std::string& out,
-                           const std::string& err) {
+  [[noreturn]] void become(std::vector<std::string> words, std::vector<std::string> environment,
+                           const std::string& keys, const std::string& out, const std::string& err) {
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     std::vector<char*> envp;
     for (std::string& entry : environment) envp.push_back(entry.data());
     envp.push_back(nullptr);
+    if (!keys.empty()) dup2(open(directory_.path(keys).c_str(), O_RDONLY), STDIN_FILENO);
     dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
     dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
     if (chdir(directory_.path().c_str()) == 0) execve(argv[0], argv.data(), envp.data());
@@ -127,7 +134,8 @@ TEST_F(Program, HelpsWhenAskedAndWhenNobodySaysAnything) {
 }
 
 TEST_F(Program, EveryCommandHasHelpWithExamplesWithinAHundredColumns) {
-  for (const char* command : {"run", "explore", "sweep", "replay", "shrink", "workload", "bench", "list"}) {
+  for (const char* command :
+       {"run", "explore", "sweep", "replay", "shrink", "workload", "report", "bench", "list", "completion"}) {
     const Ended help = run({command, "--help"});
     EXPECT_EQ(help.status, 0) << command;
     EXPECT_THAT(help.out, AllOf(HasSubstr(std::string("usage: holdfast ") + command), HasSubstr("examples:")));
@@ -271,14 +279,28 @@ TEST_F(Program, ACampaignThatHoldsExitsWithZeroAndReports) {
     EXPECT_THAT(text_of(std::string("out/") + file), Not(IsEmpty()));
 }
 
+// The page without what is measured in real time.
+std::string but_for_real_times(std::string html) {
+  for (const char* measured :
+       {"<dt>Time</dt><dd>[^<]*", "<td class=\"n wall\">[^<]*", "<caption>Slowest[\\s\\S]*?</table>"}) {
+    html = std::regex_replace(html, std::regex(measured), "");
+  }
+  return html;
+}
+
 TEST_F(Program, TheNumberOfJobsDoesNotShowInTheReport) {
   std::vector<json> reports;
+  std::vector<std::string> pages;
   for (const char* jobs : {"1", "2"}) {
     EXPECT_EQ(run({"run", "--seeds", "1-60", "--jobs", jobs, "--out", "out"}).status, 0);
     reports.push_back(report_of("out"));
     reports.back().erase("wall_s");
+    reports.back().at("cases").erase("slowest");
+    for (json& longest : reports.back().at("cases").at("longest")) longest.erase("wall_s");
+    pages.push_back(but_for_real_times(text_of("out/report.html")));
   }
   EXPECT_EQ(reports[0], reports[1]);
+  EXPECT_EQ(pages[0], pages[1]);
 }
 
 TEST_F(Program, ShardsCoverEachSeedOnce) {
@@ -295,10 +317,37 @@ TEST_F(Program, ShardsCoverEachSeedOnce) {
       const json report = report_of(index_name + "/shard-" + std::to_string(index + 1) + "-of-3");
       EXPECT_EQ(report.at("seeds").at("first"), next);
       next = report.at("seeds").at("last").get<std::uint64_t>() + 1;
-      EXPECT_EQ(report.at("shard"), (json{{"index", index + 1}, {"count", 3}}));
+      EXPECT_EQ(report.at("shard"),
+                (json{{"index", index + 1}, {"count", 3}, {"seeds_of_all", {{"first", 1}, {"last", 10}}}}));
     }
     EXPECT_EQ(next, 11U) << index_name;
   }
+}
+
+TEST_F(Program, ShardsMergeIntoTheReportOfTheWholeRun) {
+  for (const char* shard : {"1/3", "2/3"})
+    EXPECT_EQ(run({"run", "--seeds", "1-60", "--shard", shard, "--out", "out"}).status, 0);
+  const Ended early = run({"report", "out", "--out", "all"});
+  EXPECT_EQ(early.status, 2);
+  EXPECT_THAT(early.err, HasSubstr("shard 3 of 3 is missing"));
+  EXPECT_THAT(entries(), ElementsAre("out"));
+  EXPECT_EQ(run({"run", "--seeds", "1-60", "--shard", "3/3", "--out", "out"}).status, 0);
+  const Ended merged = run({"report", "out", "--out", "all"});
+  EXPECT_EQ(merged.status, 0) << merged.err;
+  EXPECT_THAT(merged.out, HasSubstr("HELD: no promise was broken"));
+  EXPECT_EQ(run({"run", "--seeds", "1-60", "--out", "whole"}).status, 0);
+  std::vector<json> reports{report_of("all"), report_of("whole")};
+  for (json& report : reports) {
+    report.erase("wall_s");
+    report.at("cases").erase("slowest");
+    for (json& longest : report.at("cases").at("longest")) longest.erase("wall_s");
+  }
+  EXPECT_EQ(reports[0], reports[1]);
+  EXPECT_THAT(text_of("all/report.html"), HasSubstr("HELD: no promise was broken"));
+
+  const Ended compared = run({"report", "whole", "--against", "all"});
+  EXPECT_EQ(compared.status, 0) << compared.err;
+  EXPECT_THAT(compared.out, HasSubstr("event logs: the same"));
 }
 
 TEST_F(Program, AnOptionOverridesTheShardOfTheEnvironment) {
@@ -469,6 +518,7 @@ TEST_F(Program, OldTracesDoNotOutliveARunIntoTheSameDirectory) {
   EXPECT_EQ(run({"run", "--seeds", "1", "--out", "out"}).status, 0);
   write("out/failures/17.trace.json", "of an earlier run");
   write("out/failures/17.min.trace.json", "of the same");
+  write("out/failures/17.timeline.json", "of the same");
   write("out/failures/mine.trace.json", "not ours");
   EXPECT_EQ(run({"run", "--seeds", "1", "--out", "out"}).status, 0);
   EXPECT_THAT(entries("out/failures"), ElementsAre("mine.trace.json"));
@@ -509,6 +559,59 @@ TEST_F(Program, AReplayGivesTheSameLogInEveryProcessAndFromItsFile) {
   EXPECT_GT(log_of(first.out).size(), 1000U);
   const auto hash_of = [](const std::string& out) { return out.substr(out.find("log hash"), 32); };
   EXPECT_EQ(hash_of(first.out), hash_of(second.out));
+}
+
+TEST_F(Program, AReplayLeavesATimelineWhereOneIsWanted) {
+  const Ended ended = run({"replay", "--seed", "17", "--timeline", "17.timeline.json"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("timeline written to 17.timeline.json"));
+  const json events = json::parse(text_of("17.timeline.json")).at("traceEvents");
+  const auto named = [&](const std::string& name) {
+    return std::ranges::count_if(events, [&](const json& event) { return event.at("name") == name; });
+  };
+  EXPECT_GT(named("stream_synchronize"), 0);
+  EXPECT_EQ(named("put plan 1"), 1);
+  EXPECT_EQ(run({"replay", "--seed", "17", "--timeline", "no/such/directory.json"}).status, 2);
+}
+
+TEST_F(Program, AReplayIsGoneThroughForwardAndBackOneKeyEach) {
+  write("keys", "nnpGq");
+  const Ended ended = run({"replay", "--seed", "17", "--step"}, {}, "keys");
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  std::vector<std::string> shown;  // the number of the moment
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("> ")) shown.push_back(line.substr(2, 6));
+  }
+  ASSERT_EQ(shown.size(), 5U) << ended.out;
+  EXPECT_EQ(shown[0], "     1");
+  EXPECT_EQ(shown[1], "     2");
+  EXPECT_EQ(shown[2], "     3");
+  EXPECT_EQ(shown[3], "     2");
+  EXPECT_GT(std::stoi(shown[4]), 100);
+  EXPECT_THAT(ended.out, HasSubstr("live at 2 of"));
+  EXPECT_LE(longest_line(ended.out), 100U);
+}
+
+TEST_F(Program, AShellCompletesCommandsOptionsAndNames) {
+  const Ended script = run({"completion"});
+  EXPECT_EQ(script.status, 0);
+  write("script", script.out + R"(
+ask() {
+  COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _holdfast
+  echo "${COMPREPLY[*]}"
+}
+ask holdfast re
+ask holdfast replay --ti
+ask holdfast run --profile def
+ask holdfast run --disable exact
+ask holdfast list sc
+ask holdfast replay scr
+ask holdfast run --out scr
+)");
+  Ended asked = run_program("/bin/bash", {"--norc", "script"});
+  EXPECT_EQ(asked.status, 0) << asked.err;
+  EXPECT_EQ(asked.out, "replay report\n--timeline\ndefault\nexact-bytes\nscenarios\nscript\nscript\n");
 }
 
 TEST_F(Program, OfATraceThatHoldsNothingIsShrunkNorWritten) {

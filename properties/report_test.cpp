@@ -1,6 +1,7 @@
 // What a report says, and that nothing in a trace can break the file it ends up in.
 #include "holdfast/sim/report.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 #include <sstream>
 #include <string>
 
+#include "holdfast/sim/failure_story.hpp"
 #include "holdfast/sim/progress.hpp"
 #include "holdfast/sim/text.hpp"
 
@@ -266,7 +268,7 @@ TEST(Junit, AnInvariantThatWasNotCheckedIsSkippedNotPassed) {
 
 TEST(ReportHtml, HostileTextIsInert) {
   const std::string html = report_html(broken_report());
-  EXPECT_THAT(html, Not(HasSubstr("<script")));
+  EXPECT_EQ(html.find("<script"), html.rfind("<script"));  // the page's own
   EXPECT_THAT(html, Not(HasSubstr("\x1b")));
   EXPECT_THAT(html, HasSubstr("&lt;script&gt;"));
   EXPECT_THAT(html, HasSubstr("{{/violations}}"));  // as text: values are not templates
@@ -274,16 +276,157 @@ TEST(ReportHtml, HostileTextIsInert) {
 
 TEST(ReportHtml, NeedsNothingFromElsewhere) {
   const std::string html = report_html(broken_report());
-  for (const char* outside : {"http:", "https:", "src=", "href=", "@import", "url("}) {
+  for (const char* outside : {"http:", "https:", "src=", "@import", "url("}) {
     EXPECT_THAT(html, Not(HasSubstr(outside)));
   }
+}
+
+TEST(ReportHtml, LinksOnlyIntoItself) {
+  const std::string html = report_html(broken_report());
+  for (std::size_t at = 0; (at = html.find("href=", at)) != std::string::npos; ++at) {
+    EXPECT_EQ(html.substr(at, 7), "href=\"#");
+    const std::string id = html.substr(at + 7, html.find('"', at + 7) - at - 7);
+    EXPECT_THAT(html, HasSubstr(" id=\"" + id + "\""));
+  }
+}
+
+TEST(ReportHtml, AllowsNoScriptButItsOwn) {
+  const std::string html = report_html(broken_report());
+  EXPECT_THAT(html, HasSubstr("default-src 'none'; style-src 'sha256-"));
+  EXPECT_THAT(html, HasSubstr("script-src 'sha256-"));
+  EXPECT_THAT(html, Not(HasSubstr("unsafe-inline")));
+}
+
+TEST(ReportHtml, IsTheSameForTheSameRunButForRealTimes) {
+  Report one = broken_report();
+  Report other = broken_report();
+  one.result.slowest = one.result.longest = {{3, 2000, 10, 4, 5}};
+  other.result.slowest = other.result.longest = {{3, 2000, 10, 4, 5}};
+  EXPECT_EQ(report_html(one), report_html(other));
+  EXPECT_EQ(report_json(one), report_json(other));
+}
+
+// Seeds of three causes; the story of the first.
+Report report_of_many(std::uint64_t seeds) {
+  Report report = held_report();
+  report.seeds = {1, seeds};
+  report.result.seeds_run = seeds;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    Violation violation{Invariant::exact_bytes, 4, "", "byte " + std::to_string(seed) + " is wrong", 5, "resume: byte"};
+    if (seed % 3 == 1) violation.culprits = "resume: latent";
+    if (seed % 3 == 2) violation.invariant = Invariant::one_terminal;
+    report.result.failures.push_back({seed, FailureKind::violation, {violation, violation}, {}, true});
+  }
+  auto story = std::make_shared<FailureStory>();
+  story->seed = 1;
+  story->sentences = {"This is what happened.", "And this before it."};
+  story->trace = "{\"schema\": \"holdfast-trace/1\"}";
+  story->trace_file = "failures/1.min.trace.json";
+  ViolationSources sources = sources_of(report);
+  sources.story = [story](const SeedFailure& failure) { return failure.seed % 3 == 1 ? story : nullptr; };
+  sources.timeline = [](const SeedFailure& failure) { return fmt::format("failures/{}.timeline.json", failure.seed); };
+  report.violations = list_violations(report.result, sources);
+  return report;
+}
+
+TEST(ReportCauses, GroupsSeedsThatFailedAlike) {
+  const Report report = report_of_many(200);
+  const std::vector<FailureCause> causes = causes_of(report);
+  ASSERT_THAT(causes, SizeIs(3));
+  EXPECT_EQ(causes[0].cause, "exact-bytes, resume: latent");
+  EXPECT_EQ(causes[0].seeds, 67U);
+  EXPECT_EQ(causes[1].seeds, 67U);
+  EXPECT_EQ(causes[2].seeds, 66U);
+  EXPECT_EQ(causes[1].invariant, Invariant::one_terminal);
+  EXPECT_THAT(causes[0].violations, SizeIs(67));
+  const json told = json::parse(report_json(report)).at("causes");
+  EXPECT_EQ(told.at(0).at("cases"), 67);
+  EXPECT_EQ(told.at(0).at("story"), json({"This is what happened.", "And this before it."}));
+  EXPECT_EQ(told.at(2).at("story"), json::array());
+}
+
+TEST(ReportCauses, CountsSeedsBeyondThoseListed) {
+  const std::vector<FailureCause> causes = causes_of(report_of_many(3000));
+  ASSERT_THAT(causes, SizeIs(3));
+  EXPECT_EQ(causes[0].seeds, 1000U);
+  EXPECT_LT(causes[0].violations.size(), 500U);
+}
+
+TEST(ReportHtml, OfManyFailuresHasOnePlaceForEachCauseAndStaysSmall) {
+  const std::string html = report_html(report_of_many(10'000));
+  std::size_t causes = 0;
+  for (std::size_t at = 0; (at = html.find("<details class=\"cause\"", at)) != std::string::npos; ++at) ++causes;
+  EXPECT_EQ(causes, 3U);
+  EXPECT_LT(html.size(), 2'000'000U);
+  EXPECT_THAT(html, HasSubstr("10,000 failed cases, by 3 causes"));
+  EXPECT_THAT(html, HasSubstr("This is what happened."));
+  EXPECT_THAT(html, HasSubstr("failures/1.min.trace.json"));
+  EXPECT_THAT(html, HasSubstr("of the trace before it was shrunk"));
+  EXPECT_THAT(html, HasSubstr("failures/1.timeline.json"));
+}
+
+TEST(ReportHtml, SaysNeverCheckedAndNeverReached) {
+  Report report = held_report();
+  report.result.checked[0] = 0;
+  const std::string html = report_html(report);
+  EXPECT_THAT(html, HasSubstr("never checked</td>"));
+  EXPECT_THAT(html, HasSubstr("1 never checked"));
+  EXPECT_THAT(html, HasSubstr("<span class=\"n\">never</span>"));
+}
+
+TEST(ReportMatrix, TellsWhatFiredWhatCouldHaveAndWhatMayNot) {
+  Report report = held_report();
+  const auto lost = static_cast<std::size_t>(FaultKind::lost);
+  const auto cell = std::ranges::find_if(legal_cells(), [](const LegalCell& legal) {
+    return legal.fault.call == Call::remove && legal.fault.kind == FaultKind::lost;
+  });
+  report.result.faults.cells[static_cast<std::size_t>(cell - legal_cells().begin())] = 1;
+  const FaultMatrix matrix = fault_matrix(report.result.faults);
+  const FaultCell& fired = matrix[static_cast<std::size_t>(Call::remove)][lost];
+  EXPECT_EQ(fired.fired, 4U);
+  EXPECT_EQ(fired.reached, 1U);
+  EXPECT_GT(fired.legal, 1U);
+  EXPECT_FALSE(fired.gap());
+  EXPECT_TRUE(matrix[static_cast<std::size_t>(Call::put)][lost].gap());
+  EXPECT_FALSE(matrix[static_cast<std::size_t>(Call::get)][lost].gap());  // not legal
+  EXPECT_THAT(fault_gaps(report.result.faults), SizeIs(kLegalCellCount - 1));
+
+  const json told = json::parse(report_json(report)).at("fault_matrix");
+  EXPECT_EQ(told.at("remove").at("lost"), json({{"fired", 4}, {"legal_cells", fired.legal}, {"reached_cells", 1}}));
+  EXPECT_EQ(told.at("put").at("lost").at("reached_cells"), 0);
+  EXPECT_FALSE(told.at("get").contains("lost"));
+  const std::string html = report_html(report);
+  EXPECT_THAT(html, HasSubstr(fmt::format("<small>1/{}</small>", fired.legal)));
+  EXPECT_THAT(html, HasSubstr("lost of put: fired 0 times, in 0 of "));
+}
+
+TEST(ReportCases, NamesTheSlowestAndTheLongest) {
+  Report report = held_report();
+  report.result.slowest = {{17, 3 * kMillisecond, 900, 12, kSecond}};
+  report.result.longest = {{23, kMillisecond, 1900, 14, 2 * kSecond}};
+  const json cases = json::parse(report_json(report)).at("cases");
+  EXPECT_EQ(cases.at("slowest").at(0).at("seed"), 17);
+  EXPECT_EQ(cases.at("longest").at(0).at("runtime_calls"), 1900);
+  EXPECT_THAT(report_html(report), HasSubstr("<th scope=\"row\" class=\"n\">23</th>"));
+}
+
+TEST(ReportHtml, OfAWorkloadHasHitRateAndBytes) {
+  Report report = held_report();
+  report.workload = WorkloadFigures{100, 1000, 366, 0, 1 << 30};
+  const std::string html = report_html(report);
+  EXPECT_THAT(html, HasSubstr("0.366"));
+  EXPECT_THAT(html, HasSubstr("366 of 1,000 blocks"));
+  EXPECT_LT(html.find("id=\"workload\""), html.find("id=\"invariants\""));
+  EXPECT_THAT(html, Not(HasSubstr("never reached</span>")));  // it is no campaign
+  EXPECT_THAT(html, HasSubstr("1.0 GiB"));
 }
 
 TEST(ReportHtml, SaysVerdictInvariantsFaultsMarksAndCommands) {
   const std::string html = report_html(broken_report());
   for (const char* part :
        {"VIOLATED: 1 of 3 cases broke a promise, 1 of 3 cases crashed, 1 of 3 cases hung", "sync-before-commit",
-        "<code>remove</code>", "full hit: 1", "holdfast replay out/failures/2.trace.json"}) {
+        "<code>remove</code>", "<span>full hit</span> <span class=\"n\">1</span>",
+        "holdfast replay out/failures/2.trace.json"}) {
     EXPECT_THAT(html, HasSubstr(part));
   }
 }

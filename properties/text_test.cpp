@@ -14,6 +14,14 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+TEST(Text, CountsAreSaidAsPeopleDo) {
+  EXPECT_EQ(counted(1, "key"), "1 key");
+  EXPECT_EQ(counted(0, "key"), "0 keys");
+  EXPECT_EQ(counted(1234, "copy", "copies"), "1,234 copies");
+  EXPECT_EQ(step_text(3), "step 3");
+  EXPECT_EQ(step_text(0xFFFF'FFFF), "the drain");
+}
+
 TEST(Printable, KeepsTextAndItsLines) { EXPECT_EQ(printable("a b\tc\nd é € 😀"), "a b\tc\nd é € 😀"); }
 
 TEST(Printable, LetsNoControlCharacterThrough) {

@@ -92,12 +92,9 @@ Measured measure(CudaDevice& device, const Way& way, std::uint64_t bytes, unsign
   const Registered read = register_in_pieces(device, region.read_base, bytes, HostAccess::read_only, held);
   for (const std::uintptr_t base : held) static_cast<void>(device.host_unregister(base).has_value());
   if (written.refused.empty()) measured.ready = touch + written.seconds;
-  measured.row = {way.name,
-                  way.touched ? fmt::format("{:.2f} s", touch) : "",
-                  cell(written),
-                  measured.ready > 0 ? fmt::format("{:.2f} s", measured.ready) : "",
-                  cell(read),
-                  ""};
+  measured.row = {way.name,      way.touched ? fmt::format("{:.2f} s", touch) : "",
+                  cell(written), measured.ready > 0 ? fmt::format("{:.2f} s", measured.ready) : "",
+                  cell(read),    ""};
   return measured;
 }
 

@@ -29,7 +29,8 @@ sim::BackendProbe probe_cuda_backend() {
   if (const auto device = CudaDevice::open(0)) {
     probe.usable = true;
     cudaDeviceProp properties{};
-    if (cudaGetDeviceProperties(&properties, 0) == cudaSuccess) probe.runtimes.back().name += std::string(" on ") + properties.name;
+    if (cudaGetDeviceProperties(&properties, 0) == cudaSuccess)
+      probe.runtimes.back().name += std::string(" on ") + properties.name;
   } else {
     probe.reason = "there is no device to use: " + to_string(device.error());
   }

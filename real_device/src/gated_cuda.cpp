@@ -163,9 +163,9 @@ Status GatedCuda::submit_stage(Stage& stage, CopyDirection direction, std::span<
   words_[stage.word] = held_back ? 0 : 1;
   stage.opened = !held_back;
   stage.moved = spare_event();
-  const CUresult held = wait_value_call()(reinterpret_cast<CUstream>(stream.real.native()),
-                                          words_on_device_ + stage.word * sizeof(std::uint32_t), 1,
-                                          CU_STREAM_WAIT_VALUE_GEQ);
+  const CUresult held =
+      wait_value_call()(reinterpret_cast<CUstream>(stream.real.native()),
+                        words_on_device_ + stage.word * sizeof(std::uint32_t), 1, CU_STREAM_WAIT_VALUE_GEQ);
   if (held != CUDA_SUCCESS) throw std::runtime_error("cuStreamWaitValue32: " + std::to_string(held));
   Status taken = pieces.empty() ? Status() : way.copy_batch(direction, pieces, stream.real);
   must(cudaEventRecord(native_event(stage.moved), native_stream(stream.real)), "cudaEventRecord");

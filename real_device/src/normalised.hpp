@@ -1,5 +1,5 @@
-// What of a device's answers and doings is not held against the fake when their histories are compared. Nothing else is:
-// every call's answer is the device's own, and its code, its place and its time must be those of the fake.
+// What of a device's answers and doings is not held against the fake when their histories are compared. Nothing else
+// is: every call's answer is the device's own, and its code, its place and its time must be those of the fake.
 #pragma once
 
 #include <algorithm>

@@ -56,9 +56,8 @@ Result<Tried> try_in_a_child(const std::function<std::string()>& ask) {
   } else if (hung) {
     tried.trouble = fmt::format("HUNG: it was not loaded within {}", seconds_text(kLoadLimitNs));
   } else {
-    tried.trouble =
-        fmt::format("CRASHED: while it was loaded {}{}", ending.how,
-                    ending.complaints.empty() ? "" : "; it had written:\n" + ending.complaints);
+    tried.trouble = fmt::format("CRASHED: while it was loaded {}{}", ending.how,
+                                ending.complaints.empty() ? "" : "; it had written:\n" + ending.complaints);
   }
   return tried;
 }
@@ -96,7 +95,10 @@ void say_backend(const BackendChoice& choice) {
 
 }  // namespace
 
-OptionSpec backend_option() { return {"backend", Kind::value, "NAME", "fake (default), cuda, plugin:FILE, or both: the fake and cuda, whose histories must be the same"}; }
+OptionSpec backend_option() {
+  return {"backend", Kind::value, "NAME",
+          "fake (default), cuda, plugin:FILE, or both: the fake and cuda, whose histories must be the same"};
+}
 OptionSpec require_device_option() {
   return {"require-device", Kind::flag, "", "fail with status 3, instead of 77, when the backend cannot be used"};
 }

@@ -289,6 +289,7 @@ class Campaign {
       case WorkerMessage::trace:
       case WorkerMessage::logged_trace:
       case WorkerMessage::unreadable:
+      case WorkerMessage::moment:
         break;
     }
     return harness_failure("a worker sent a message of no known kind");

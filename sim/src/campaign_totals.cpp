@@ -20,6 +20,16 @@ void append(Items& into, Items from) {
   into.insert(into.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
+// Those with most of it; of equal ones the first.
+template <class Measure>
+void keep_most(std::vector<NotableCase>& into, const std::vector<NotableCase>& from, Measure measure) {
+  into.insert(into.end(), from.begin(), from.end());
+  std::ranges::sort(into, [&](const NotableCase& one, const NotableCase& other) {
+    return one.*measure != other.*measure ? one.*measure > other.*measure : one.seed < other.seed;
+  });
+  if (into.size() > kNotableCasesMax) into.resize(kNotableCasesMax);
+}
+
 }  // namespace
 
 std::string_view name_of(FailureKind kind) {
@@ -60,6 +70,9 @@ CampaignResult result_of(SeedResult seed, bool keep_result) {
   result.stats = run.stats;
   result.exempt_keys = run.exempt_keys;
   result.peak_rss_bytes = seed.peak_rss_bytes;
+  const NotableCase notable{seed.seed, seed.wall_ns, run.runtime_calls, run.steps, run.virtual_ns};
+  result.slowest.push_back(notable);
+  result.longest.push_back(notable);
   if (!run.violations.empty()) {
     result.failures.push_back({seed.seed, FailureKind::violation, run.violations, {}, true});
   }
@@ -93,6 +106,8 @@ void merge(CampaignResult& into, CampaignResult from) {
   into.bytes_to_device += from.bytes_to_device;
   into.stats += from.stats;
   into.exempt_keys += from.exempt_keys;
+  keep_most(into.slowest, from.slowest, &NotableCase::wall_ns);
+  keep_most(into.longest, from.longest, &NotableCase::runtime_calls);
   append(into.failures, std::move(from.failures));
   append(into.results, std::move(from.results));
   if (!from.stopped.empty()) into.stopped = std::move(from.stopped);

@@ -168,6 +168,32 @@ void cross_result(Wire& wire, Result_& result) {
   wire.field(result.rechecked);
   wire.field(result.divergence);
   wire.field(result.peak_rss_bytes);
+  wire.field(result.wall_ns);
+}
+
+template <class Wire, class Moment_>
+void cross_moment(Wire& wire, Moment_& moment) {
+  wire.field(moment.kind);
+  wire.field(moment.at_ns);
+  wire.field(moment.step);
+  wire.field(moment.of_call);
+  wire.field(moment.call);
+  wire.field(moment.fault);
+  wire.field(moment.code);
+  wire.field(moment.thing.kind);
+  wire.field(moment.thing.number);
+  wire.list(moment.places);
+  for (auto& place : moment.places) {
+    wire.field(place.copy);
+    wire.field(place.plan);
+    wire.field(place.slot);
+  }
+  wire.list(moment.culprits);
+  for (auto& culprit : moment.culprits) {
+    wire.field(culprit.kind);
+    wire.field(culprit.number);
+  }
+  wire.field(moment.text);
 }
 
 constexpr std::size_t kHeadBytes = 9;
@@ -188,21 +214,42 @@ std::optional<SeedResult> decode_result(std::string_view body) {
   return result;
 }
 
+std::string encode_moment(const Moment& moment) {
+  Writer writer;
+  cross_moment(writer, moment);
+  return writer.take();
+}
+
+std::optional<Moment> decode_moment(std::string_view body) {
+  Reader reader(body);
+  Moment moment;
+  cross_moment(reader, moment);
+  if (!reader.whole()) return std::nullopt;
+  return moment;
+}
+
 std::string encode_message(WorkerMessage kind, std::string_view body) {
   std::string message(1, static_cast<char>(kind));
   for (unsigned i = 0; i < 8; ++i) message += static_cast<char>(body.size() >> (8 * i));
   return message.append(body);
 }
 
-std::optional<ReceivedMessage> take_message(std::string& stream) {
-  if (stream.size() < kHeadBytes) return std::nullopt;
+std::optional<ReceivedMessage> take_message_at(std::string_view stream, std::size_t& at) {
+  const std::string_view rest = stream.substr(at);
+  if (rest.size() < kHeadBytes) return std::nullopt;
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < 8; ++i) {
-    bytes |= static_cast<std::uint64_t>(static_cast<unsigned char>(stream[1 + i])) << (8 * i);
+    bytes |= static_cast<std::uint64_t>(static_cast<unsigned char>(rest[1 + i])) << (8 * i);
   }
-  if (stream.size() - kHeadBytes < bytes) return std::nullopt;
-  ReceivedMessage message{static_cast<WorkerMessage>(stream[0]), stream.substr(kHeadBytes, bytes)};
-  stream.erase(0, kHeadBytes + bytes);
+  if (rest.size() - kHeadBytes < bytes) return std::nullopt;
+  at += kHeadBytes + bytes;
+  return ReceivedMessage{static_cast<WorkerMessage>(rest[0]), std::string(rest.substr(kHeadBytes, bytes))};
+}
+
+std::optional<ReceivedMessage> take_message(std::string& stream) {
+  std::size_t taken = 0;
+  auto message = take_message_at(stream, taken);
+  stream.erase(0, taken);
   return message;
 }
 

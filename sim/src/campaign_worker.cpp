@@ -80,7 +80,9 @@ class Worker {
       };
     }
     if (beside_) run.keep_end_state = true;
+    const Nanos began_ns = SteadyClock{}.now_ns();
     result.run = executor_.run(*trace, run);
+    result.wall_ns = SteadyClock{}.now_ns() - began_ns;
     if (beside_) {
       result.rechecked = true;
       result.divergence = beside_->run(*trace, result.run, executor_);

@@ -34,10 +34,14 @@ enum class WorkerMessage : std::uint8_t {
   trace,         // the body is a trace as text
   logged_trace,  // the same; its log is wanted as text
   unreadable,    // the text was no trace; the body says why
+  moment,        // of a recorded run (see record_run.hpp): the body is a Moment
 };
 
 std::string encode_result(const SeedResult& result);
 std::optional<SeedResult> decode_result(std::string_view body);
+
+std::string encode_moment(const Moment& moment);
+std::optional<Moment> decode_moment(std::string_view body);
 
 std::string encode_message(WorkerMessage kind, std::string_view body);
 // Takes the first whole message off the front of `stream`.
@@ -46,6 +50,8 @@ struct ReceivedMessage {
   std::string body;
 };
 std::optional<ReceivedMessage> take_message(std::string& stream);
+// The same of what stands at `at`, which moves behind it; `stream` stays.
+std::optional<ReceivedMessage> take_message_at(std::string_view stream, std::size_t& at);
 // False: the other side has gone.
 bool send_all(int socket, std::string_view bytes);
 // The next message; waits for it. Nothing: the other side has gone.

@@ -30,7 +30,8 @@ CommandSpec spec() {
       "are 'sim' (runtime calls simulated and checked in a second, and what the parts of a seed cost), 'growth' "
       "(what a step costs in a large forest), 'shrink', 'workload' and 'store' (the core's own work, value by value); "
       "without one, all of these. Times are of the processor, on one core. 'copy' moves values of many sizes between "
-      "host and device, and through the whole store, against one big copy; 'register' makes a segment of shared memory ready, untouched, "
+      "host and device, and through the whole store, against one big copy; 'register' makes a segment of shared memory "
+      "ready, untouched, "
       "touched and on huge pages. Both need a device, and are a run of their own.";
   spec.operand = "GROUP";
   spec.many_operands = true;
@@ -119,7 +120,8 @@ void print_ratios(const std::map<std::string, Medians::Told>& told) {
 Result<ExitStatus> bench_device(const Arguments& arguments, std::uint32_t repetitions) {
   const std::string& group = arguments.operands().front();
   if (arguments.operands().size() > 1) {
-    return refusal("holdfast bench", "'copy' and 'register' are runs of their own: give one of them, and no other group");
+    return refusal("holdfast bench",
+                   "'copy' and 'register' are runs of their own: give one of them, and no other group");
   }
   if (arguments.has("min-time")) {
     return refusal("--min-time", "means nothing to '" + group + "', which moves a fixed number of bytes");

@@ -51,7 +51,8 @@ void remove_old_traces(const std::string& directory) {
     const std::string name = entry.path().filename().string();
     const std::size_t digits = name.find_first_not_of("0123456789");
     if (digits == 0 || digits == std::string::npos) continue;
-    if (name.substr(digits) == ".trace.json" || name.substr(digits) == ".min.trace.json") {
+    const std::string kind = name.substr(digits);
+    if (kind == ".trace.json" || kind == ".min.trace.json" || kind == ".timeline.json") {
       std::filesystem::remove(entry.path(), error);
     }
   }
@@ -302,6 +303,14 @@ Status carry_out(const CampaignJob& asked, Report& report) {
     ShrunkTrace shrunk = found->second;
     shrunk.reproduce += report_words(report);
     return shrunk;
+  };
+  sources.timeline = [&](const SeedFailure& failure) {
+    const auto found = traces.timelines.find(failure.seed);
+    return found == traces.timelines.end() ? std::string() : found->second;
+  };
+  sources.story = [&](const SeedFailure& failure) -> std::shared_ptr<const FailureStory> {
+    const auto found = traces.stories.find(failure.seed);
+    return found == traces.stories.end() ? nullptr : found->second;
   };
   report.violations = list_violations(report.result, sources);
   return {};

@@ -68,11 +68,16 @@ Command sweep_command();
 Command explore_command();
 Command bench_command();
 Command list_command();
+Command report_command();
+Command completion_command();
+// In the order of the help.
+std::vector<Command> all_commands();
 
 // ---- What several commands take.
 inline constexpr std::string_view kOutHelp =
-    "write report.json, report.html, junit.xml and failures/SEED.trace.json to DIR; without it only these traces are "
-    "written, to holdfast-failures";
+    "write report.json, report.html, junit.xml, and failures/SEED.trace.json and .timeline.json to DIR; without it "
+    "only "
+    "the latter are written, to holdfast-failures";
 OptionSpec disable_option();
 OptionSpec seed_option();
 OptionSpec profile_option();

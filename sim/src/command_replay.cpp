@@ -9,7 +9,12 @@
 #include "backend_choice.hpp"
 #include "command_line.hpp"
 #include "holdfast/sim/files.hpp"
+#include "holdfast/sim/lane_chart.hpp"
+#include "holdfast/sim/log_text.hpp"
+#include "holdfast/sim/progress.hpp"
+#include "holdfast/sim/record_run.hpp"
 #include "holdfast/sim/text.hpp"
+#include "step_through.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -33,6 +38,9 @@ CommandSpec spec() {
       profile_option(),
       {"log", Kind::flag, "", "print the event log"},
       {"steps", Kind::flag, "", "print a line after each step, as it happens"},
+      {"step", Kind::flag, "", "afterwards go through it on the terminal, forward and back, one key each"},
+      {"timeline", Kind::value, "FILE",
+       "write what happened as swim-lanes to FILE, for ui.perfetto.dev or chrome://tracing"},
       {"write", Kind::value, "FILE", "first write the trace to FILE"},
       {"perturb", Kind::value, "N",
        "run with perturbation N, then with N+1 and N+2 (default 0, which changes nothing)"},
@@ -44,9 +52,27 @@ CommandSpec spec() {
   spec.examples = {
       {"what a campaign left behind", "holdfast replay out/failures/17.trace.json --steps"},
       {"a seed, with everything that happened", "holdfast replay --seed 17 --log"},
+      {"the same as swim-lanes", "holdfast replay --seed 17 --timeline 17.timeline.json"},
       {"the trace of a seed, to be edited", "holdfast replay --seed 17 --write 17.trace.json"},
   };
   return spec;
+}
+
+// The run once more, moment by moment.
+Status show_moments(const Arguments& arguments, const Trace& trace, const RecordOptions& recording) {
+  const auto run = record_run(trace, make_production_system, recording);
+  if (!run) return run.error();
+  ChartOptions every;
+  every.every_moment = true;
+  const LaneChart chart = make_lane_chart(trace, *run, every);
+  if (const auto file = arguments.value("timeline")) {
+    if (auto status = write_output_file(*file, lane_chart_trace_events(chart, trace.name)); !status) {
+      return refusal("--timeline", explain(status.error()));
+    }
+    fmt::print("timeline written to {}\n", printable(*file));
+  }
+  if (arguments.has("step")) step_through(chart, may_colour(stdout));
+  return {};
 }
 
 Result<ExitStatus> replay_main(const Arguments& arguments) {
@@ -105,9 +131,12 @@ Result<ExitStatus> replay_main(const Arguments& arguments) {
   std::fflush(stdout);
   if (auto status = carry_out(job, report); !status) return status.error();
   for (const SeedResult& result : report.result.results) {
-    for (const std::string& line : result.run.log) fmt::print("{}\n", printable(line));
+    for (const std::string& line : result.run.log) fmt::print("{}\n", log_line_text(line, may_colour(stdout)));
     // Of this run alone, so that it can be compared with what a file or another machine says.
     report.result.log_hash = result.run.log_hash;
+  }
+  if (arguments.has("timeline") || arguments.has("step")) {
+    if (auto status = show_moments(arguments, *shared, {*disabled, *hang_limit}); !status) return status.error();
   }
   return conclude({}, report);
 }

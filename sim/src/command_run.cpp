@@ -158,6 +158,7 @@ Result<ExitStatus> run_seeds(const Arguments& arguments, const BackendChoice& ba
   Report report;
   report.profile = profile_name;
   report.shard = *shard;
+  report.seeds_of_all = seeds;
   report.disabled = job->options.run.disabled;
   run_against(backend, *job, report);
   report.marks_required = arguments.has("require-marks");

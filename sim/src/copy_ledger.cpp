@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "holdfast/sim/text.hpp"
+
 namespace holdfast::sim {
 
 std::uint32_t CopyLedger::stream_of(StreamRef stream) {
@@ -151,9 +153,9 @@ void CopyLedger::reset() {
 }
 
 std::string describe(const FlightBatch& batch) {
-  return fmt::format("batch {} ({} copies {}, stream {}, step {}, submitted at {} ns{})", batch.ordinal,
-                     batch.copies.size(), to_string(batch.direction), batch.stream, batch.step, batch.at_ns,
-                     batch.failed ? ", which failed" : "");
+  return fmt::format("batch {} ({} {}, stream {}, of {}, submitted at {} ns{})", batch.ordinal,
+                     counted(batch.copies.size(), "copy", "copies"), to_string(batch.direction), batch.stream,
+                     step_text(batch.step), batch.at_ns, batch.failed ? ", which failed" : "");
 }
 
 }  // namespace holdfast::sim

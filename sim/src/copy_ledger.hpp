@@ -85,6 +85,10 @@ class CopyLedger {
     events_.clear();
   }
 
+  template <class Visit>
+  void each_live(Visit&& visit) const {
+    for (const std::uint32_t index : live_) visit(pool_[index]);
+  }
   // The oldest batch that may be in flight with a copy for this plan, or within the range.
   [[nodiscard]] const FlightBatch* oldest_of_plan(std::uint32_t plan, std::uint32_t plan_ordinal) const;
   [[nodiscard]] const FlightBatch* oldest_in(std::uintptr_t base, std::uint64_t bytes) const;

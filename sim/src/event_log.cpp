@@ -46,14 +46,17 @@ void EventLog::add_kind(Nanos at_ns, std::string_view kind, std::span<const std:
   add(at_ns, XXH3_64bits(kind.data(), kind.size()) | kKindBit, 0, fields);
 }
 
-void EventLog::keep_line(Nanos at_ns, std::string_view what, std::int32_t code, const std::string& text) {
-  std::string line = fmt::format("{:>10}.{:06} ms  {}", at_ns / kMillisecond, at_ns % kMillisecond, what);
-  if (!text.empty()) {
-    line += ' ';
-    line += text;
+void EventLog::tell(Nanos at_ns, const Call* call, std::string_view what, std::int32_t code, std::string text) {
+  if (keep_lines_) {
+    std::string line = fmt::format("{:>10}.{:06} ms  {}", at_ns / kMillisecond, at_ns % kMillisecond, what);
+    if (!text.empty()) {
+      line += ' ';
+      line += text;
+    }
+    if (code != 0) line += fmt::format(" -> {}", code);
+    lines_.push_back(std::move(line));
   }
-  if (code != 0) line += fmt::format(" -> {}", code);
-  lines_.push_back(std::move(line));
+  if (watch_) watch_(at_ns, call, what, code, std::move(text));
 }
 
 }  // namespace holdfast::sim

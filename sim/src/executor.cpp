@@ -78,10 +78,9 @@ Executor::Impl::Impl(SystemFactory system_factory, const Perturbation& how)
       made_owner(factory.make_owner ? factory.make_owner(arena, clock)
                                     : std::make_unique<fakes::FakeOwner>(arena, clock)),
       owner(*made_owner),
-      made_device(factory.make_device
-                      ? factory.make_device(arena, clock, {.device_bytes = kDeviceSlackBytes})
-                      : std::make_unique<fakes::FakeCuda>(arena, clock,
-                                                          fakes::DeviceOptions{.device_bytes = kDeviceSlackBytes})),
+      made_device(factory.make_device ? factory.make_device(arena, clock, {.device_bytes = kDeviceSlackBytes})
+                                      : std::make_unique<fakes::FakeCuda>(
+                                            arena, clock, fakes::DeviceOptions{.device_bytes = kDeviceSlackBytes})),
       device(*made_device) {}
 
 RunResult Executor::Impl::run(const Trace& run_trace, const RunOptions& run_options) {
@@ -122,6 +121,7 @@ void Executor::Impl::begin_run(const Trace& run_trace, const RunOptions& run_opt
   context.verdicts = {};
   context.reset();
   context.log.keep_text(run_options.keep_log);
+  context.watch(run_options.on_moment);
   context.keep_calls = run_options.keep_calls;
   context.on_endless = run_options.on_endless;
   for (const Invariant invariant : run_options.disabled) context.verdicts.disable(invariant);

@@ -14,12 +14,11 @@ namespace {
 constexpr std::size_t kTracesMax = 100;
 constexpr std::size_t kKindsMax = 8;
 constexpr Nanos kHangLimit = kSecond;  // of a run that is shrunk
+constexpr Nanos kRecordLimit = 10 * kSecond;
+constexpr std::size_t kStepsToldMax = 2000;
 constexpr std::string_view kSuffix = ".trace.json";
 
-std::string kind_of(const SeedFailure& failure) {
-  if (!failure.violations.empty()) return to_string(target_of(failure.violations.front()));
-  return fmt::format("{}: {}", name_of(failure.kind), kinds_in(failure.message));
-}
+std::string kind_of(const SeedFailure& failure) { return to_string(target_of(failure)); }
 
 bool can_be_shrunk(const SeedFailure& failure) { return failure.has_trace && failure.kind != FailureKind::divergence; }
 
@@ -36,6 +35,9 @@ class TraceWriter {
     if (auto status = write_originals(); !status) return status.error();
     if (options_.shrink_budget_ns > 0 && !result_.interrupted) {
       if (auto status = shrink_firsts(); !status) return status.error();
+    }
+    if (!result_.interrupted && !interrupted_) {
+      if (auto status = record_all(); !status) return status.error();
     }
     return std::move(traces_);
   }
@@ -105,11 +107,69 @@ class TraceWriter {
     const std::string file = fmt::format("{}/{}", options_.out, entry.trace);
     entry.reproduce = fmt::format("holdfast replay {}", shell_word(file));
     traces_.shrunk.emplace(failure.seed, std::move(entry));
+    smallest_.emplace(failure.seed, std::make_shared<const Trace>(shrunk->trace));
     return write_shrunk_trace(file, *trace, shrunk->trace);
+  }
+
+  // A run that diverges tells another story each time.
+  Status record_all() {
+    for (const SeedFailure& failure : result_.failures) {
+      if (!can_be_shrunk(failure) || !traces_.written.contains(failure.seed)) continue;
+      if (traces_.timelines.contains(failure.seed)) continue;
+      if (auto status = record_one(failure); !status) return status;
+    }
+    for (const SeedFailure& failure : result_.failures) {
+      const auto first = first_of_kind_.find(kind_of(failure));
+      if (first == first_of_kind_.end()) continue;
+      const auto story = traces_.stories.find(first->second->seed);
+      if (story != traces_.stories.end()) traces_.stories.emplace(failure.seed, story->second);
+    }
+    return {};
+  }
+
+  Status record_one(const SeedFailure& failure) {
+    std::shared_ptr<const Trace> trace = options_.source(failure.seed);
+    std::string trace_file = fmt::format("failures/{}{}", failure.seed, kSuffix);
+    if (const auto smaller = smallest_.find(failure.seed); smaller != smallest_.end()) {
+      trace = smaller->second;
+      trace_file = traces_.shrunk.at(failure.seed).trace;
+    }
+    if (trace->steps.size() > kStepsToldMax) return {};
+    RecordOptions recording;
+    recording.disabled = options_.disabled;
+    recording.hang_limit_ns = std::min(options_.hang_limit_ns, kRecordLimit);
+    const auto run = record_run(*trace, options_.factory, recording);
+    if (!run) {
+      traces_.notes.push_back(fmt::format("seed {} has no timeline: {}", failure.seed, explain(run.error())));
+      return {};
+    }
+    const FailureTarget target = target_of(failure);
+    const std::string file = fmt::format("failures/{}.timeline.json", failure.seed);
+    ChartOptions every;
+    every.every_moment = true;
+    if (const Violation* violation = find_target(run->violations, target)) {
+      every.violation = static_cast<std::size_t>(violation - run->violations.data());
+    }
+    const std::string title = fmt::format("{}: {}", printable(trace->name), to_string(target));
+    const LaneChart chart = make_lane_chart(*trace, *run, every);
+    if (auto status =
+            write_output_file(fmt::format("{}/{}", options_.out, file), lane_chart_trace_events(chart, title));
+        !status) {
+      return status;
+    }
+    traces_.timelines.emplace(failure.seed, file);
+    if (!is_first_of_kind(failure)) return {};
+    auto story = std::make_shared<FailureStory>(tell_story(*trace, *run, target));
+    story->seed = failure.seed;
+    story->trace_file = std::move(trace_file);
+    story->timeline_file = file;
+    traces_.stories.emplace(failure.seed, std::move(story));
+    return {};
   }
 
   const CampaignResult& result_;
   const FailureTracesOptions& options_;
+  std::map<std::uint64_t, std::shared_ptr<const Trace>> smallest_;  // by seed
   std::map<std::string, const SeedFailure*> first_of_kind_;
   bool interrupted_ = false;
   FailureTraces traces_;

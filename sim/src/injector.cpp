@@ -185,6 +185,14 @@ const Choice* Injector::Impl::choice_at(Call call, std::uint32_t nth, std::span<
 
 void Injector::Impl::fire(const FaultPoint& point, Origin origin, std::int32_t code, std::string subject) {
   const auto ordinal = static_cast<std::uint32_t>(context.faults.total);
+  if (context.on_moment) {
+    context.tell({.kind = MomentKind::fault,
+                  .of_call = true,
+                  .call = point.call,
+                  .fault = point.kind,
+                  .code = code,
+                  .text = subject});
+  }
   ++context.faults.fired[static_cast<std::size_t>(point.call)][static_cast<std::size_t>(point.kind)];
   ++context.faults.total;
   count_cell(point, struck_);

@@ -29,9 +29,10 @@ void Monitor::Impl::hear(std::span<const Segment> told) {
 void Monitor::Impl::learn_what_was_heard() {
   if (operation.heard <= known) return;
   known = operation.heard;
-  if (segments.learn(operation.heard_of) && plans.end_stale(segments, now()) > 0) {
-    context.marks.reach(Mark::stale_not_used);
-  }
+  if (!segments.learn(operation.heard_of)) return;
+  const std::vector<Thing> before = context.on_moment ? live_things() : std::vector<Thing>();
+  if (plans.end_stale(segments, now()) > 0) context.marks.reach(Mark::stale_not_used);
+  if (context.on_moment) tell_gone(before, "a new generation of the owner");
 }
 
 void Monitor::Impl::check_all_ended() {
@@ -39,18 +40,20 @@ void Monitor::Impl::check_all_ended() {
   for (const std::uint32_t index : plans.live_plans()) {
     context.violate(Invariant::one_terminal, "",
                     fmt::format("{} never ended; it is {} ns", describe(plans.plan(index)), now()),
-                    describe(plans.plan(index)));
+                    describe(plans.plan(index)), {thing_of(plans.plan(index))});
   }
   for (const std::uint32_t index : plans.live_handles()) {
     context.violate(Invariant::one_terminal, "",
                     fmt::format("{} never ended; it is {} ns", describe(plans.handle(index)), now()),
-                    describe(plans.handle(index)));
+                    describe(plans.handle(index)), {{ThingKind::handle, plans.handle(index).ordinal}});
   }
 }
 
 void Monitor::Impl::new_incarnation() {
+  const std::vector<Thing> before = context.on_moment ? live_things() : std::vector<Thing>();
   plans.forget_live();
   copies.drop_all([](const FlightBatch&) {});
+  if (context.on_moment) tell_gone(before, "the end of the client");
   registrations.reset();
   warm_epoch = kNowhere;
   segments.forget();

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "batch_check.hpp"
+#include "holdfast/sim/text.hpp"
 #include "monitor_impl.hpp"
 
 namespace holdfast::sim {
@@ -18,8 +18,9 @@ std::uint64_t word(PlaceKind kind, std::uint32_t ordinal) {
 
 }  // namespace
 
-void Monitor::Impl::covered(CopyMark mark) {
+void Monitor::Impl::covered(CopyMark mark, Call by) {
   copies.cover(mark, [&](const FlightBatch& batch) {
+    if (context.on_moment) tell_closed({ThingKind::batch, batch.ordinal}, by);
     for (const FlightCopy& copy : batch.copies) {
       if (copy.plan == FlightCopy::kNoPlan) continue;
       PlanRecord& plan = plans.plan(copy.plan);
@@ -43,6 +44,11 @@ void Monitor::Impl::wait_failed(CopyMark mark, Call call) {
 
 void Monitor::Impl::all_landed() {
   copies.drop_all([&](const FlightBatch& batch) {
+    if (context.on_moment) {
+      context.tell({.kind = MomentKind::closed,
+                    .thing = {ThingKind::batch, batch.ordinal},
+                    .text = "the end of the device context"});
+    }
     for (const FlightCopy& copy : batch.copies) {
       if (copy.plan == FlightCopy::kNoPlan) continue;
       PlanRecord& plan = plans.plan(copy.plan);
@@ -137,7 +143,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
             fmt::format("registration {} ({}, {} bytes) is unregistered at {} ns while {} may be in flight: "
                         "no successful wait covers it",
                         ordinal, host_text(ptr), known->bytes, monitor.now(), describe(*batch)),
-            fmt::format("batch {}", to_string(batch->direction)));
+            fmt::format("batch {}", to_string(batch->direction)), {{ThingKind::batch, batch->ordinal}});
       }
       if (monitor.operation.registration_failed && known->operation == monitor.operation.ordinal) {
         monitor.context.marks.reach(Mark::registration_rolled_back);
@@ -227,6 +233,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
     const Nanos submitted_ns = monitor.now();
     Status answer = below().copy_batch(direction, batch, stream);
     submitted(direction, batch, on, submitted_ns, answer.has_value());
+    monitor.about(ThingKind::stream, on);
     monitor.log(Call::copy_batch, answer, [&] { return batch_text(direction, batch, on); });
     return answer;
   }
@@ -258,14 +265,15 @@ struct Monitor::Impl::Cuda final : CudaBackend {
       }
       flight.copies.push_back(copy);
     }
+    if (monitor.context.on_moment) monitor.tell_submitted(flight, sides);
   }
 
   [[nodiscard]] std::string batch_text(CopyDirection direction, std::span<const Copy> batch,
                                        std::uint32_t stream) const {
     std::uint64_t bytes = 0;
     for (const Copy& copy : batch) bytes += copy.bytes;
-    std::string text =
-        fmt::format("{} copies, {} bytes, {}, stream {}", batch.size(), bytes, to_string(direction), stream);
+    std::string text = fmt::format("{}, {} bytes, {}, stream {}", counted(batch.size(), "copy", "copies"), bytes,
+                                   to_string(direction), stream);
     std::uint32_t last = 0;
     for (const HostSide& side : sides) {
       if (side.plan == nullptr || side.plan->ordinal == last) continue;
@@ -316,6 +324,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
   Status logged(Call call, EventRef event, std::uint32_t stream, Status answer) {
     const std::uint32_t ordinal = monitor.copies.event_of(event);
     monitor.count_call() = {ordinal, stream};
+    if (stream != 0) monitor.about(ThingKind::stream, stream);
     monitor.log(call, answer, [&] {
       return stream == 0 ? fmt::format("event {}", ordinal) : fmt::format("event {}, stream {}", ordinal, stream);
     });
@@ -331,7 +340,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
     if (!answer) {
       monitor.wait_failed(monitor.copies.captured(event), Call::event_query);
     } else if (*answer) {
-      monitor.covered(monitor.copies.captured(event));
+      monitor.covered(monitor.copies.captured(event), Call::event_query);
     }
     return answer;
   }
@@ -344,7 +353,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
 
   void waited(const Status& answer, CopyMark mark, Call call) {
     if (answer) {
-      monitor.covered(mark);
+      monitor.covered(mark, call);
     } else {
       monitor.wait_failed(mark, call);
     }
@@ -362,6 +371,7 @@ struct Monitor::Impl::Cuda final : CudaBackend {
     const std::uint32_t on = monitor.copies.stream_of(stream);
     waited(answer, monitor.copies.all_of(on), Call::stream_synchronize);
     monitor.count_call().push_back(on);
+    monitor.about(ThingKind::stream, on);
     monitor.log(Call::stream_synchronize, answer, [&] { return fmt::format("stream {}", on); });
     return answer;
   }

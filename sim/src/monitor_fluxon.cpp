@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "holdfast/sim/text.hpp"
 #include "monitor_impl.hpp"
 
 namespace holdfast::sim {
@@ -42,6 +43,7 @@ struct Monitor::Impl::Pending final : PendingCommit {
         failed += code == 0 ? 0 : 1;
       }
     }
+    monitor.about(ThingKind::put_plan, plan);
     monitor.log(Call::commit_wait, answer, [&] {
       return answer ? fmt::format("plan {}: {} of {} keys stored", plan, answer->size() - failed, answer->size())
                     : fmt::format("plan {}", plan);
@@ -92,10 +94,11 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
   }
 
   // Whose keys these are, for people.
-  [[nodiscard]] std::string whose() const {
-    if (scratch.empty()) return "no keys";
-    const KeyRecord& record = monitor.claims.at(scratch.front());
-    std::string text = fmt::format("{} keys", scratch.size());
+  [[nodiscard]] std::string whose() const { return whose(scratch); }
+  [[nodiscard]] std::string whose(std::span<const std::uint32_t> keys) const {
+    if (keys.empty()) return "no keys";
+    const KeyRecord& record = monitor.claims.at(keys.front());
+    std::string text = counted(keys.size(), "key");
     if (record.node != kNobody) {
       text += fmt::format(", {} of {}", name_of(record.claim), monitor.name(monitor.claims.node(record.node)));
     }
@@ -141,6 +144,18 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     note_slots(plan, ptr);
     monitor.fields.push_back(plan.ordinal);
     opened = plan.ordinal;
+    if (monitor.context.on_moment) {
+      const Call by = sort == PlanSort::put ? Call::local_fast_put_start : Call::get_transfer;
+      monitor.tell_opened(plan, by, whose(keys));
+    }
+  }
+  void end_live(PlanRecord& plan, Call by) {
+    if (monitor.context.on_moment) monitor.tell_closed(thing_of(plan), by);
+    monitor.plans.end_plan(plan, by, monitor.now());
+  }
+  void end_live(HandleRecord& handle, Call by) {
+    if (monitor.context.on_moment) monitor.tell_closed({ThingKind::handle, handle.ordinal}, by);
+    monitor.plans.end_handle(handle, by, monitor.now());
   }
   std::uint32_t opened = 0;  // the ordinal of the last plan
 
@@ -240,14 +255,14 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
       monitor.violate(Invariant::one_terminal, call,
                       fmt::format("{} at {} ns of a plan that is not live: {}", name_of(call), monitor.now(),
                                   monitor.plans.how_it_ended(ptr.address, false)),
-                      monitor.plans.how_it_ended(ptr.address, false));
+                      monitor.plans.how_it_ended(ptr.address, false), monitor.plans.ended(ptr.address, false));
       return nullptr;
     }
     if (plan->sort != sort) {
       monitor.violate(
           Invariant::one_terminal, call,
           fmt::format("{} at {} ns is the wrong kind of call for {}", name_of(call), monitor.now(), describe(*plan)),
-          describe(*plan));
+          describe(*plan), {thing_of(*plan)});
       return nullptr;
     }
     return plan;
@@ -262,7 +277,8 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
         invariant, call,
         fmt::format("{} at {} ns of {} while {} may be in flight: no successful wait covers it", name_of(call),
                     monitor.now(), describe(plan), batch == nullptr ? "a copy" : describe(*batch)),
-        fmt::format("{} and batch {}", describe(plan), batch == nullptr ? "" : to_string(batch->direction)));
+        fmt::format("{} and batch {}", describe(plan), batch == nullptr ? "" : to_string(batch->direction)),
+        {thing_of(plan), {ThingKind::batch, batch == nullptr ? 0 : batch->ordinal}});
   }
 
   Result<Future> local_fast_put_commit(PlanPtr ptr) override {
@@ -276,12 +292,13 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
                         fmt::format("commit at {} ns of {}, whose copies are not known to have succeeded: {} failed at "
                                     "{} ns",
                                     submitted_ns, describe(*plan), name_of(plan->failed_call), plan->failed_ns),
-                        fmt::format("failed {}", name_of(plan->failed_call)));
+                        fmt::format("failed {}", name_of(plan->failed_call)), {thing_of(*plan)});
       }
       note_age(*plan);
     }
     auto answer = below().local_fast_put_commit(ptr);
     monitor.count_call().push_back(plan == nullptr ? 0 : plan->ordinal);
+    if (plan != nullptr) monitor.about(ThingKind::put_plan, plan->ordinal);
     monitor.log(kCall, answer, [&] { return fmt::format("plan {}", plan == nullptr ? 0 : plan->ordinal); });
     if (plan == nullptr) return answer;
     const bool refused = !answer && (is_fluxon(answer.error(), FluxonErrc::invalid_argument) ||
@@ -295,7 +312,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     if (answer) {
       answer = Future(std::make_unique<Pending>(monitor, std::move(*answer), ordinal, plan->keys));
     }
-    monitor.plans.end_plan(*plan, kCall, monitor.now());
+    end_live(*plan, kCall);
     return answer;
   }
 
@@ -337,8 +354,9 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
 
   Status end_plan(PlanRecord* plan, Call call, Status answer) {
     monitor.count_call().push_back(plan == nullptr ? 0 : plan->ordinal);
+    if (plan != nullptr) monitor.context.about = thing_of(*plan);
     monitor.log(call, answer, [&] { return fmt::format("plan {}", plan == nullptr ? 0 : plan->ordinal); });
-    if (plan != nullptr) monitor.plans.end_plan(*plan, call, monitor.now());
+    if (plan != nullptr) end_live(*plan, call);
     return answer;
   }
 
@@ -365,6 +383,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
       for (std::size_t i = 0; i < keys.size(); ++i) {
         if (monitor.tap.is_damaged(keys[i])) handle.damaged.push_back(scratch[i]);
       }
+      if (monitor.context.on_moment) monitor.tell_opened(handle, whose());
       found(answer->raw_prefix_hit_len, submitted_ns);
     }
     monitor.note_get(keys, scratch, atomic_group_lens.size(), answer);
@@ -406,7 +425,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
       monitor.violate(Invariant::one_terminal, call,
                       fmt::format("{} at {} ns of a handle that is not live: {}", name_of(call), monitor.now(),
                                   monitor.plans.how_it_ended(number.number, true)),
-                      monitor.plans.how_it_ended(number.number, true));
+                      monitor.plans.how_it_ended(number.number, true), monitor.plans.ended(number.number, true));
     }
     return handle;
   }
@@ -426,12 +445,14 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
       // Through a plan that cannot be, nothing is read.
       if (sound) monitor.note_damaged(*handle, keys);
     }
+    monitor.about(ThingKind::handle, ordinal);
     monitor.log(kCall, answer, [&] {
-      return fmt::format("handle {}, {} keys{}", ordinal, prefix_len, answer ? fmt::format(": plan {}", opened) : "");
+      return fmt::format("handle {}, {}{}", ordinal, counted(prefix_len, "key"),
+                         answer ? fmt::format(": plan {}", opened) : "");
     });
     if (handle == nullptr) return answer;
     if (answer) {
-      monitor.plans.end_handle(*handle, kCall, monitor.now());
+      end_live(*handle, kCall);
     } else {
       not_transferred(*handle, answer.error());
     }
@@ -447,7 +468,7 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
       handle.transfer_refused = true;  // and lives
       return;
     }
-    monitor.plans.end_handle(handle, Call::get_transfer, monitor.now());
+    end_live(handle, Call::get_transfer);
   }
 
   // The last plan opened proves the key stored, if its commit has been decided for sure.
@@ -465,12 +486,13 @@ struct Monitor::Impl::Fluxon final : FluxonBackend {
     HandleRecord* handle = ending(number, kCall);
     auto answer = below().cancel_get_transfer(number);
     monitor.count_call().push_back(handle == nullptr ? 0 : handle->ordinal);
+    monitor.about(ThingKind::handle, handle == nullptr ? 0 : handle->ordinal);
     monitor.log(kCall, answer, [&] { return fmt::format("handle {}", handle == nullptr ? 0 : handle->ordinal); });
     if (handle == nullptr) return answer;
     MarkCounts& marks = monitor.context.marks;
     if (handle->start.raw_prefix_hit_len > 0 && !handle->start.all_hit) marks.reach(Mark::partial_prefix_cancelled);
     if (handle->transfer_refused) marks.reach(Mark::transfer_refused);
-    monitor.plans.end_handle(*handle, kCall, monitor.now());
+    end_live(*handle, kCall);
     return answer;
   }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "batch_check.hpp"
 #include "claim_ledger.hpp"
 #include "copy_ledger.hpp"
 #include "holdfast/sim/monitor.hpp"
@@ -79,9 +80,12 @@ struct Monitor::Impl {
   std::unique_ptr<FileBackend> make_files();
 
   [[nodiscard]] Nanos now() const { return context.clock.now_ns(); }
-  void violate(Invariant invariant, Call call, std::string message, std::string_view culprits) {
-    context.violate(invariant, name_of(call), std::move(message), culprits);
+  void violate(Invariant invariant, Call call, std::string message, std::string_view culprits,
+               std::vector<Thing> who = {}) {
+    context.violate(invariant, name_of(call), std::move(message), culprits, std::move(who));
   }
+  // The call that is logged next is about this.
+  void about(ThingKind kind, std::uint32_t number) { context.about = {kind, number}; }
   // Each call that crosses the seam begins its event here.
   std::vector<std::uint64_t>& count_call() {
     ++context.runtime_calls;
@@ -115,11 +119,21 @@ struct Monitor::Impl {
   // which mappings an operation knows.
   [[nodiscard]] bool is_warm() const { return !side_by_side && warm_epoch == segments.epoch(); }
 
+  // ---- Moments, where somebody asked for them: what begins to live, and its end (monitor_moments.cpp).
+  void tell_opened(const PlanRecord& plan, Call by, const std::string& whose);
+  void tell_opened(const HandleRecord& handle, const std::string& whose);
+  void tell_submitted(const FlightBatch& batch, std::span<const HostSide> sides);
+  void tell_closed(const Thing& thing, Call by);
+  // What is live but for what another call has ended since.
+  [[nodiscard]] std::vector<Thing> live_things() const;
+  // Those that are not live any more have ended without a call.
+  void tell_gone(std::span<const Thing> before, const std::string& why);
+
   // The operation that is running has made so many calls that it will never stop.
   [[noreturn]] void endless() const;
 
   // ---- Copies (monitor_cuda.cpp).
-  void covered(CopyMark mark);
+  void covered(CopyMark mark, Call by);
   void wait_failed(CopyMark mark, Call call);
   void all_landed();
   [[nodiscard]] const DeviceRange* tensor_at(std::uintptr_t address, std::uint64_t bytes);

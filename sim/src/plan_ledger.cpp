@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "holdfast/sim/text.hpp"
+
 namespace holdfast::sim {
 namespace {
 
@@ -141,6 +143,13 @@ bool PlanLedger::went_stale_after(std::uint64_t name, bool handle, std::uint32_t
   });
 }
 
+std::vector<Thing> PlanLedger::ended(std::uint64_t name, bool handle) const {
+  const Ended* last = last_of(name, handle);
+  if (last == nullptr) return {};
+  if (handle) return {{ThingKind::handle, last->ordinal}};
+  return {{last->sort == PlanSort::put ? ThingKind::put_plan : ThingKind::read_plan, last->ordinal}};
+}
+
 std::string PlanLedger::how_it_ended(std::uint64_t name, bool handle) const {
   const Ended* last = last_of(name, handle);
   if (last == nullptr) return handle ? "no such handle was given" : "no such plan was given";
@@ -166,14 +175,18 @@ void PlanLedger::reset() {
   plan_ordinal_ = handle_ordinal_ = 0;
 }
 
+Thing thing_of(const PlanRecord& plan) {
+  return {plan.sort == PlanSort::put ? ThingKind::put_plan : ThingKind::read_plan, plan.ordinal};
+}
+
 std::string describe(const PlanRecord& plan) {
-  return fmt::format("{} {} ({} keys, of step {}, started at {} ns)", sort_name(plan.sort), plan.ordinal,
-                     plan.keys.size(), plan.step, plan.started_ns);
+  return fmt::format("{} {} ({}, of {}, started at {} ns)", sort_name(plan.sort), plan.ordinal,
+                     counted(plan.keys.size(), "key"), step_text(plan.step), plan.started_ns);
 }
 
 std::string describe(const HandleRecord& handle) {
-  return fmt::format("handle {} ({} keys, of step {}, started at {} ns)", handle.ordinal, handle.keys.size(),
-                     handle.step, handle.started_ns);
+  return fmt::format("handle {} ({}, of {}, started at {} ns)", handle.ordinal, counted(handle.keys.size(), "key"),
+                     step_text(handle.step), handle.started_ns);
 }
 
 }  // namespace holdfast::sim

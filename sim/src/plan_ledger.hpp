@@ -9,6 +9,7 @@
 #include "holdfast/core/fluxon_runtime.hpp"
 #include "holdfast/core/time.hpp"
 #include "holdfast/sim/calls.hpp"
+#include "holdfast/sim/moments.hpp"
 #include "segment_ledger.hpp"
 
 namespace holdfast::sim {
@@ -79,6 +80,7 @@ class PlanLedger {
   }
   [[nodiscard]] PlanRecord* find_plan(PlanPtr plan);
   [[nodiscard]] PlanRecord& plan(std::uint32_t index) { return plans_[index]; }
+  [[nodiscard]] const PlanRecord& plan(std::uint32_t index) const { return plans_[index]; }
   void end_plan(PlanRecord& plan, Call by, Nanos at_ns);
 
   HandleRecord& open_handle();
@@ -93,6 +95,8 @@ class PlanLedger {
   [[nodiscard]] std::span<const std::uint32_t> live_plans() const { return live_plans_; }
   [[nodiscard]] std::span<const std::uint32_t> live_handles() const { return live_handles_; }
   [[nodiscard]] const HandleRecord& handle(std::uint32_t index) const { return handles_[index]; }
+  // Of what by this name ended last; nothing when there never was one.
+  [[nodiscard]] std::vector<Thing> ended(std::uint64_t name, bool handle) const;
   // "; plan 3 ended by put_abort at 12 ns", or that there never was one.
   [[nodiscard]] std::string how_it_ended(std::uint64_t name, bool handle) const;
   // It ended with its generation, and no earlier than that epoch ended.
@@ -119,6 +123,7 @@ class PlanLedger {
   std::uint32_t handle_ordinal_ = 0;
 };
 
+Thing thing_of(const PlanRecord& plan);
 std::string describe(const PlanRecord& plan);
 std::string describe(const HandleRecord& handle);
 

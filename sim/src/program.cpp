@@ -12,17 +12,12 @@
 namespace holdfast::sim {
 namespace {
 
-std::vector<Command> commands() {
-  return {run_command(),    replay_command(),   sweep_command(), explore_command(),
-          shrink_command(), workload_command(), bench_command(), list_command()};
-}
-
 std::string program_help() {
   std::string text =
       "usage: holdfast COMMAND [options]\n\nRandom traces of put, evict, materialize and failure run through the "
       "production core\nagainst deterministic runtimes, and every promise is checked after every call.\n\ncommands:\n";
   Table table({Table::Align::left, Table::Align::left});
-  for (const Command& command : commands()) table.add({command.spec.name, command.spec.summary});
+  for (const Command& command : all_commands()) table.add({command.spec.name, command.spec.summary});
   text += table.text(2);
   text +=
       "\nholdfast COMMAND --help tells more; holdfast --version the version.\n\nexit status:\n"
@@ -43,7 +38,7 @@ int bad_usage(const std::string& message, const std::string& remedy) {
 
 int run_command_named(const std::string& name, const std::vector<std::string>& words) {
   std::vector<std::string> names;
-  for (const Command& command : commands()) {
+  for (const Command& command : all_commands()) {
     names.push_back(command.spec.name);
     if (command.spec.name != name) continue;
     const std::string remedy = fmt::format("Try 'holdfast {} --help'.", name);
@@ -86,6 +81,11 @@ int run_words(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::vector<Command> all_commands() {
+  return {run_command(),      replay_command(), sweep_command(), explore_command(), shrink_command(),
+          workload_command(), report_command(), bench_command(), list_command(),    completion_command()};
+}
 
 int run_program(const std::vector<std::string>& arguments) {
   int status = status_number(ExitStatus::harness_failed);

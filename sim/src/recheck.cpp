@@ -168,9 +168,10 @@ std::string BesideFake::run(const Trace& trace, const RunResult& real, Executor&
   enter_(WorkerPhase::rechecking);
   const std::string found = difference(fake_told, executor.run(trace, options_of(true)), kOnDevice);
   if (!found.empty()) return "the fake is not the device: " + found;
-  return fmt::format("the fake is not the device: log hash {:016x} of the fake, {:016x} on the device; more runs with "
-                     "the log kept were the same: what the device does is not the same each time",
-                     fake.log_hash, real.log_hash);
+  return fmt::format(
+      "the fake is not the device: log hash {:016x} of the fake, {:016x} on the device; more runs with "
+      "the log kept were the same: what the device does is not the same each time",
+      fake.log_hash, real.log_hash);
 }
 
 }  // namespace holdfast::sim

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "holdfast/sim/files.hpp"
+#include "holdfast/sim/shrink_failure.hpp"
 #include "holdfast/sim/text.hpp"
 
 namespace holdfast::sim {
@@ -68,6 +71,9 @@ std::vector<ReportViolation> list_violations(const CampaignResult& result, const
     entry.trace = sources.trace(failure);
     entry.reproduce = sources.reproduce(failure);
     if (sources.shrunk) entry.shrunk = sources.shrunk(failure);
+    entry.cause = printable(to_string(target_of(failure)), kMessageBytesMax);
+    if (sources.timeline) entry.timeline = sources.timeline(failure);
+    if (sources.story) entry.story = sources.story(failure);
     if (failure.kind != FailureKind::violation) {
       entry.message = printable(failure.message, kMessageBytesMax);
       list.push_back(entry);
@@ -85,6 +91,48 @@ std::vector<ReportViolation> list_violations(const CampaignResult& result, const
     if (list.size() >= kListedMax) break;
   }
   return list;
+}
+
+std::vector<FailureCause> causes_of(const Report& report) {
+  std::map<std::string, std::set<std::uint64_t>, std::less<>> seeds;
+  for (const SeedFailure& failure : report.result.failures) {
+    seeds[printable(to_string(target_of(failure)), kMessageBytesMax)].insert(failure.seed);
+  }
+  std::vector<FailureCause> causes;
+  for (const ReportViolation& violation : report.violations) {
+    auto cause = std::ranges::find(causes, violation.cause, &FailureCause::cause);
+    if (cause == causes.end()) {
+      causes.push_back({violation.cause, violation.kind, violation.invariant, 0, {}});
+      cause = causes.end() - 1;
+      const auto counted = seeds.find(violation.cause);
+      cause->seeds = counted == seeds.end() ? 1 : counted->second.size();
+    }
+    const bool known = !cause->violations.empty() && cause->violations.back()->seed == violation.seed;
+    if (!known) cause->violations.push_back(&violation);
+  }
+  return causes;
+}
+
+FaultMatrix fault_matrix(const FaultTally& faults) {
+  FaultMatrix matrix{};
+  for (std::size_t call = 0; call < kCallCount; ++call) {
+    for (std::size_t kind = 0; kind < kFaultKindCount; ++kind) matrix[call][kind].fired = faults.fired[call][kind];
+  }
+  for (std::size_t i = 0; i < kLegalCellCount; ++i) {
+    const LegalFault& fault = legal_cells()[i].fault;
+    FaultCell& cell = matrix[static_cast<std::size_t>(fault.call)][static_cast<std::size_t>(fault.kind)];
+    ++cell.legal;
+    if (faults.cells[i] > 0) ++cell.reached;
+  }
+  return matrix;
+}
+
+std::vector<LegalCell> fault_gaps(const FaultTally& faults) {
+  std::vector<LegalCell> gaps;
+  for (std::size_t i = 0; i < kLegalCellCount; ++i) {
+    if (faults.cells[i] == 0) gaps.push_back(legal_cells()[i]);
+  }
+  return gaps;
 }
 
 std::vector<Mark> missing_marks(const Report& report) {

@@ -3,6 +3,7 @@
 
 #include "holdfast/sim/report.hpp"
 #include "holdfast/sim/text.hpp"
+#include "report_json_parts.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -68,6 +69,8 @@ Json violations_of(const Report& report) {
     entry["at_ns"] = violation.at_ns ? Json(*violation.at_ns) : Json();
     entry["trace"] = violation.trace.empty() ? Json() : Json(violation.trace);
     entry["reproduce"] = violation.reproduce;
+    entry["cause"] = violation.cause;
+    entry["timeline"] = violation.timeline.empty() ? Json() : Json(violation.timeline);
     entry["shrunk"] = Json();
     if (violation.shrunk) {
       const ShrunkTrace& shrunk = *violation.shrunk;
@@ -111,13 +114,7 @@ void add_cells(std::size_t reached, std::span<const LegalCell> not_reached, Json
   }
 }
 
-void add_cells(const FaultTally& faults, Json& json) {
-  std::vector<LegalCell> not_reached;
-  for (std::size_t i = 0; i < kLegalCellCount; ++i) {
-    if (faults.cells[i] == 0) not_reached.push_back(legal_cells()[i]);
-  }
-  add_cells(faults.cells_reached(), not_reached, json);
-}
+void add_cells(const FaultTally& faults, Json& json) { add_cells(faults.cells_reached(), fault_gaps(faults), json); }
 
 void add_sweep(const SweepFigures& figures, Json& json) {
   Json& sweep = json["sweep"];
@@ -165,6 +162,9 @@ std::string report_json(const Report& report) {
   }
   json["seeds"] = {{"first", report.seeds.first}, {"last", report.seeds.last}, {"run", result.seeds_run}};
   json["shard"] = {{"index", report.shard.index}, {"count", report.shard.count}};
+  if (report.shard.count > 1) {
+    json["shard"]["seeds_of_all"] = {{"first", report.seeds_of_all.first}, {"last", report.seeds_of_all.last}};
+  }
   json["stopped"] = result.stopped.empty() ? Json() : Json(result.stopped);
   json["steps"] = result.steps;
   json["steps_skipped"] = result.steps_skipped;
@@ -179,9 +179,12 @@ std::string report_json(const Report& report) {
   json["exempt_keys"] = result.exempt_keys;
   json["invariants"] = invariants_of(report);
   json["violations"] = violations_of(report);
+  json["causes"] = causes_json(report);
+  json["failures"] = failures_json(result);
   json["gate_failure"] = report.gate_failure.empty() ? Json() : Json(report.gate_failure);
   json["faults_fired"] = result.faults.total;
   json["faults"] = faults_of(result.faults);
+  json["fault_matrix"] = fault_matrix_json(result.faults);
   if (!report.coverage.empty()) {
     json["coverage"] = Json::array();
     for (const CoverageFigures& at : report.coverage) {
@@ -197,6 +200,7 @@ std::string report_json(const Report& report) {
     if (is_rare(mark)) json["rare_marks"].push_back(name_of(mark));
   }
   json["marks_required"] = report.marks_required;
+  json["cases"] = notable_cases_json(result);
   json["determinism"] = {{"rechecked", result.rechecked}, {"diverged", result.diverged}};
   if (report.workload) {
     const WorkloadFigures& figures = *report.workload;

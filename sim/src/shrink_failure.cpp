@@ -282,6 +282,11 @@ FailureTarget target_of(const Violation& violation) {
   return {FailureKind::violation, violation.invariant, violation.call, violation.culprits};
 }
 
+FailureTarget target_of(const SeedFailure& failure) {
+  if (!failure.violations.empty()) return target_of(failure.violations.front());
+  return {failure.kind, {}, {}, kinds_in(failure.message)};
+}
+
 const Violation* find_target(const std::vector<Violation>& violations, const FailureTarget& target) {
   const auto found =
       std::ranges::find_if(violations, [&](const Violation& violation) { return target_of(violation) == target; });

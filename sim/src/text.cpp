@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "holdfast/sim/invariants.hpp"
+
 namespace holdfast::sim {
 namespace {
 
@@ -146,6 +148,16 @@ std::string seconds_text(std::int64_t length_ns) {
   const auto whole = static_cast<std::int64_t>(seconds);
   if (whole < 7200) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string step_text(std::uint32_t step) {
+  return step == kDrainStep ? std::string("the drain") : fmt::format("step {}", step);
+}
+
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  if (count == 1) return fmt::format("1 {}", one);
+  return many.empty() ? fmt::format("{} {}s", with_thousands(count), one)
+                      : fmt::format("{} {}", with_thousands(count), many);
 }
 
 std::string hex_text(std::uint64_t value) { return fmt::format("{:016x}", value); }

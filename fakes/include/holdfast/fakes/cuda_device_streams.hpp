@@ -67,8 +67,8 @@ void fill_order(std::vector<std::size_t>& order, std::size_t pieces, std::uint64
 class CopyMover {
  public:
   virtual ~CopyMover() = default;
-  // The first `pieces` pieces of a batch have moved when this returns. A batch of `n` copies has n pieces, or 2n when it
-  // is split: piece p is of copy p % n, its second half from n on.
+  // The first `pieces` pieces of a batch have moved when this returns. A batch of `n` copies has n pieces, or 2n when
+  // it is split: piece p is of copy p % n, its second half from n on.
   virtual void move(std::uint64_t batch, std::size_t pieces) = 0;
 };
 

@@ -14,8 +14,8 @@
 
 namespace holdfast::device {
 
-// The engine's memory here is a mirror of the device's: fetch() before it is read, wrote() after it was written. For one
-// thread.
+// The engine's memory here is a mirror of the device's: fetch() before it is read, wrote() after it was written. For
+// one thread.
 class GatedCuda final : public fakes::FakeCuda, private fakes::CopyMover {
  public:
   // Throws std::runtime_error, with the reason, when there is no device to use. Device 0.

@@ -1,5 +1,5 @@
-/* A Fluxon runtime from outside: what a shared library gives so that Holdfast drives it, with the same traces and checks
- * as its own. Pure C; nothing but this header is needed to build one.
+/* A Fluxon runtime from outside: what a shared library gives so that Holdfast drives it, with the same traces and
+ * checks as its own. Pure C; nothing but this header is needed to build one.
  *
  * The library exports one function, `holdfast_plugin` (holdfast_plugin_entry). It gives a table that lives as long as
  * the library is loaded. What each call takes, does and fails with is the Plan contract's; here is only what the
@@ -7,9 +7,9 @@
  *
  * Versions. `abi_version` is HOLDFAST_PLUGIN_ABI_VERSION of the header the library was built with; another one is
  * refused. Within one version structs only grow at their end: each begins with `struct_size`, which whoever made the
- * struct sets to the size it knew, and the other side uses no more of it than that. A function past the end, or null, is
- * one that the library does not have: those marked OPTIONAL may be missing, and then checks that need them are said to
- * be "not decidable"; without one of the others the library is refused.
+ * struct sets to the size it knew, and the other side uses no more of it than that. A function past the end, or null,
+ * is one that the library does not have: those marked OPTIONAL may be missing, and then checks that need them are said
+ * to be "not decidable"; without one of the others the library is refused.
  *
  * Errors. A call gives 0, or the number of the Plan API (1001 invalid argument, 4000 key not found, 7000 network ...)
  * and then fills in `error->detail`, words for a person. `error` is never null and is zeroed by the caller. Words of
@@ -88,7 +88,7 @@ enum holdfast_page_choice {
 /* What is asked of an owner. One that cannot have it refuses to open, with InvalidArgument. */
 typedef struct holdfast_config {
   uint32_t struct_size;
-  uint32_t mappings;         /* how many distinct mappings its generations take in turn; 0: as the library likes */
+  uint32_t mappings; /* how many distinct mappings its generations take in turn; 0: as the library likes */
   uint64_t segment_bytes;
   uint64_t grant_bytes;      /* slots never cross two grants; a multiple of 4096 */
   uint64_t first_generation; /* 0: the start time in seconds */
@@ -276,7 +276,8 @@ typedef struct holdfast_environment {
   void (*choose_next_cancel_pins)(holdfast_owner* owner);
   void (*mount_at)(holdfast_owner* owner, int64_t instant_ns); /* INT64_MAX: never */
   int32_t (*evict)(holdfast_owner* owner, holdfast_text key);  /* 0: not committed, or held */
-  /* A byte of the key's value, chosen by `draw`, is another one from now on. 0: not committed, held, or damaged before. */
+  /* A byte of the key's value, chosen by `draw`, is another one from now on. 0: not committed, held, or damaged before.
+   */
   int32_t (*damage)(holdfast_owner* owner, holdfast_text key, uint64_t draw);
   void (*restart)(holdfast_owner* owner, uint64_t generation_step);
   void (*client_died)(holdfast_owner* owner);

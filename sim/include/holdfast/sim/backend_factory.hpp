@@ -29,8 +29,8 @@ struct BackendProbe {
 
 // The fakes, which are always there.
 BackendProbe probe_fake_backend();
-// `backend` is "cuda", "both" or "plugin:FILE". Loads what it names; a process that has asked for a device must not fork
-// and use it in its child. Defined in real_device/.
+// `backend` is "cuda", "both" or "plugin:FILE". Loads what it names; a process that has asked for a device must not
+// fork and use it in its child. Defined in real_device/.
 BackendProbe probe_real_backend(const std::string& backend);
 
 // The owner of a backend: of "plugin:FILE" one of that library, of any other the fake one (empty). InvalidArgument,

@@ -2,7 +2,8 @@
 // and the rest goes on.
 //
 // The result is that of running the seeds one by one in order: it does not depend on the number of jobs, nor on which
-// worker ran what. Only `wall_ns`, `peak_rss_bytes` and where a time budget or an interruption cut it off vary.
+// worker ran what. Only `wall_ns`, `slowest`, `peak_rss_bytes` and where a time budget or an interruption cut it off
+// vary.
 #pragma once
 
 #include <array>
@@ -69,7 +70,18 @@ struct SeedResult {
   bool rechecked = false;
   std::string divergence;  // what differed when run again; empty = nothing
   std::uint64_t peak_rss_bytes = 0;
+  Nanos wall_ns = 0;  // real time of the first run
 };
+
+// A case that took longer, or did more, than most others.
+struct NotableCase {
+  std::uint64_t seed = 0;
+  Nanos wall_ns = 0;
+  std::uint64_t runtime_calls = 0;
+  std::uint64_t steps = 0;
+  Nanos virtual_ns = 0;
+};
+inline constexpr std::size_t kNotableCasesMax = 5;
 
 struct CampaignResult {
   std::uint64_t seeds_run = 0;
@@ -91,6 +103,8 @@ struct CampaignResult {
   std::uint64_t exempt_keys = 0;
   std::vector<SeedFailure> failures;  // in order of seeds; a seed may have a violation and a divergence
   std::vector<SeedResult> results;    // in order of seeds, when kept
+  std::vector<NotableCase> slowest;   // in real time; at most kNotableCasesMax, most first
+  std::vector<NotableCase> longest;   // in runtime calls; the same
   std::string stopped;                // why not all seeds were run; empty = they were
   bool interrupted = false;           // by a signal
   Nanos wall_ns = 0;

@@ -12,7 +12,7 @@ namespace holdfast::sim {
 
 struct DeviceBenchOptions {
   std::uint32_t repetitions = 5;
-  std::uint64_t segment_bytes = 8ULL << 30;  // of bench_registration
+  std::uint64_t segment_bytes = 8ULL << 30;          // of bench_registration
   std::function<void(const std::string&)> progress;  // may be empty
 };
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "holdfast/core/time.hpp"
@@ -16,26 +18,38 @@ namespace holdfast::sim {
 // The hash is XXH3 over the events' fields in order, little-endian.
 class EventLog {
  public:
+  // An event as text. `call` is null of what is no call; `what` is the call's name or the kind.
+  using Watch =
+      std::function<void(Nanos at_ns, const Call* call, std::string_view what, std::int32_t code, std::string text)>;
+
   EventLog();
   ~EventLog();
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
-  void keep_text(bool keep) { keep_text_ = keep; }
-  [[nodiscard]] bool keeps_text() const { return keep_text_; }
+  void keep_text(bool keep) {
+    keep_lines_ = keep;
+    wants_text_ = keep_lines_ || watch_;
+  }
+  // Tells of each event as it happens; empty: nobody any more.
+  void watch(Watch watch) {
+    watch_ = std::move(watch);
+    wants_text_ = keep_lines_ || watch_;
+  }
+  [[nodiscard]] bool keeps_text() const { return wants_text_; }
 
   // A call as the caller knows it: `fields` are what identifies it (ordinals, lengths, counts, hashes of keys);
   // `code` 0 = success. The text is only asked for when it is kept.
   template <class Text>
   void call(Nanos at_ns, Call call, std::int32_t code, std::span<const std::uint64_t> fields, Text&& text) {
     add(at_ns, static_cast<std::uint64_t>(call), code, fields);
-    if (keep_text_) keep_line(at_ns, name_of(call), code, text());
+    if (wants_text_) tell(at_ns, &call, name_of(call), code, text());
   }
   // Anything else: a step begins, a fault fires, a copy runs, a claim is made. `kind` is a stable string literal.
   template <class Text>
   void event(Nanos at_ns, std::string_view kind, std::span<const std::uint64_t> fields, Text&& text) {
     add_kind(at_ns, kind, fields);
-    if (keep_text_) keep_line(at_ns, kind, 0, text());
+    if (wants_text_) tell(at_ns, nullptr, kind, 0, text());
   }
 
   [[nodiscard]] std::uint64_t hash() const;
@@ -46,10 +60,12 @@ class EventLog {
  private:
   void add(Nanos at_ns, std::uint64_t what, std::int32_t code, std::span<const std::uint64_t> fields);
   void add_kind(Nanos at_ns, std::string_view kind, std::span<const std::uint64_t> fields);
-  void keep_line(Nanos at_ns, std::string_view what, std::int32_t code, const std::string& text);
+  void tell(Nanos at_ns, const Call* call, std::string_view what, std::int32_t code, std::string text);
 
   void* state_;  // XXH3_state_t, owned
-  bool keep_text_ = false;
+  bool wants_text_ = false;
+  bool keep_lines_ = false;
+  Watch watch_;
   std::uint64_t events_ = 0;
   std::vector<std::string> lines_;
 };

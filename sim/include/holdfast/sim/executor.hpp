@@ -17,6 +17,7 @@
 #include "holdfast/sim/event_log.hpp"
 #include "holdfast/sim/invariants.hpp"
 #include "holdfast/sim/marks.hpp"
+#include "holdfast/sim/moments.hpp"
 #include "holdfast/sim/run_context.hpp"
 #include "holdfast/sim/strategy.hpp"
 #include "holdfast/sim/system_under_test.hpp"
@@ -29,6 +30,7 @@ struct RunOptions {
   bool keep_calls = false;                          // list the calls of phase one
   std::vector<Invariant> disabled;                  // checks switched off
   std::function<void(const std::string&)> on_step;  // a line after each step, when set
+  MomentSink on_moment;                             // what happens, as it happens, when set
   // An operation of the store makes runtime calls without end. Must not return; when not set, the process aborts.
   std::function<void(const std::string&)> on_endless;
   // Steps run side by side, and this one decides who goes on, instead of the trace's switches. Outlives the run; a run
@@ -81,8 +83,8 @@ struct RunResult {
 using OwnerFactory = std::function<std::unique_ptr<fakes::Owner>(fakes::Arena& arena, fakes::VirtualClock& clock)>;
 
 // The same of the device, which is a fake one that may carry out on a real one what it decides.
-using DeviceFactory = std::function<std::unique_ptr<fakes::FakeCuda>(
-    fakes::Arena& arena, fakes::VirtualClock& clock, const fakes::DeviceOptions& options)>;
+using DeviceFactory = std::function<std::unique_ptr<fakes::FakeCuda>(fakes::Arena& arena, fakes::VirtualClock& clock,
+                                                                     const fakes::DeviceOptions& options)>;
 
 // What is put under test: a store of any kind, and the owner and the device that it has.
 struct SystemFactory {

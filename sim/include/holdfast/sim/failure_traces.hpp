@@ -1,15 +1,18 @@
-// What a campaign leaves behind of what failed: the traces as they were, and the smallest that fail alike.
+// What a campaign leaves behind of what failed: the traces as they were, the smallest that fail alike, and for each a
+// timeline and, for the first of each kind, the story.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "holdfast/core/result.hpp"
 #include "holdfast/sim/campaign.hpp"
+#include "holdfast/sim/failure_story.hpp"
 #include "holdfast/sim/report.hpp"
 #include "holdfast/sim/shrink_failure.hpp"
 
@@ -26,13 +29,17 @@ struct FailureTracesOptions {
 };
 
 struct FailureTraces {
-  std::set<std::uint64_t> written;              // seeds with failures/SEED.trace.json
-  std::map<std::uint64_t, ShrunkTrace> shrunk;  // by seed: its own, or that of an earlier seed that failed alike
-  std::vector<std::string> notes;               // why one was not shrunk
+  std::set<std::uint64_t> written;                 // seeds with failures/SEED.trace.json
+  std::map<std::uint64_t, ShrunkTrace> shrunk;     // by seed: its own, or that of an earlier seed that failed alike
+  std::map<std::uint64_t, std::string> timelines;  // by seed: failures/SEED.timeline.json
+  // Of the first failure of each kind by itself, by the others too.
+  std::map<std::uint64_t, std::shared_ptr<const FailureStory>> stories;
+  std::vector<std::string> notes;  // why one was not shrunk
 };
 
 // Writes the originals first, those of the first failures of each kind among them; then shrinks these, a few, and
-// writes each to failures/SEED.min.trace.json.
+// writes each to failures/SEED.min.trace.json. What was written is run once more, the smaller trace where there is one,
+// for failures/SEED.timeline.json.
 Result<FailureTraces> write_failure_traces(const CampaignResult& result, const FailureTracesOptions& options);
 
 // Names the trace as shrunk and writes it.

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,8 @@ struct ShrunkTrace {
 // "6 of 97 steps, 1 fault, no choice, 1-minimal".
 std::string describe(const ShrunkTrace& shrunk);
 
+struct FailureStory;
+
 struct ReportViolation {
   FailureKind kind{};
   std::optional<Invariant> invariant;  // of a violation
@@ -49,6 +52,9 @@ struct ReportViolation {
   std::string trace;           // relative to the report; empty = none was written
   std::string reproduce;       // one command
   std::optional<ShrunkTrace> shrunk;
+  std::string cause;                            // of its seed's failure: that of several seeds which failed alike
+  std::string timeline;                         // relative to the report; empty = none was written
+  std::shared_ptr<const FailureStory> story{};  // of this seed, or of one that failed alike
 };
 // "sync-before-commit", "crash", "hang", "divergence".
 std::string_view what_broke(const ReportViolation& violation);
@@ -71,6 +77,7 @@ struct Report {
   std::vector<RuntimeInfo> runtimes;
   SeedRange seeds;
   Shard shard;
+  SeedRange seeds_of_all;  // of all shards, where there are several
   CampaignResult result;
   std::vector<Invariant> disabled;     // by the user
   std::vector<Invariant> undecidable;  // with this backend: neither counted nor violated
@@ -88,9 +95,33 @@ struct ViolationSources {
   std::function<std::string(const SeedFailure&)> trace;
   std::function<std::string(const SeedFailure&)> reproduce;
   std::function<std::optional<ShrunkTrace>(const SeedFailure&)> shrunk{};  // empty: none is
+  std::function<std::string(const SeedFailure&)> timeline{};
+  std::function<std::shared_ptr<const FailureStory>(const SeedFailure&)> story{};
 };
 std::vector<ReportViolation> list_violations(const CampaignResult& result, const ViolationSources& sources);
 
+// The seeds that failed alike, and what is known of them.
+struct FailureCause {
+  std::string cause;
+  FailureKind kind{};
+  std::optional<Invariant> invariant;
+  std::uint64_t seeds = 0;                         // of the result's failures
+  std::vector<const ReportViolation*> violations;  // those listed, the first of each seed; never empty
+};
+// In order of the first seed; pointers into the report.
+std::vector<FailureCause> causes_of(const Report& report);
+
+// Of a call and a kind of fault: how often one fired, in how many of the states in which it may strike.
+struct FaultCell {
+  std::uint64_t fired = 0;
+  std::uint32_t legal = 0;  // cells of legal_cells(); 0 = it may not happen
+  std::uint32_t reached = 0;
+  [[nodiscard]] bool gap() const { return legal > 0 && reached == 0 && fired == 0; }
+};
+using FaultMatrix = std::array<std::array<FaultCell, kFaultKindCount>, kCallCount>;
+FaultMatrix fault_matrix(const FaultTally& faults);
+// Legal cells in which no fault fired, in the table's order.
+std::vector<LegalCell> fault_gaps(const FaultTally& faults);
 NotMade not_made(const Report& report, Invariant invariant);
 
 // Marks that a report requires, or would, and that were never reached: those that are not rare, of a sweep all.

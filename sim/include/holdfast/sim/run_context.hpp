@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "holdfast/fakes/virtual_clock.hpp"
@@ -13,6 +14,7 @@
 #include "holdfast/sim/event_log.hpp"
 #include "holdfast/sim/invariants.hpp"
 #include "holdfast/sim/marks.hpp"
+#include "holdfast/sim/moments.hpp"
 #include "holdfast/sim/trace.hpp"
 
 namespace holdfast::sim {
@@ -53,6 +55,10 @@ struct RunContext : StepScope {
   std::uint64_t runtime_calls = 0;                       // across the top seam; a batch is one
   std::function<void(const std::string&)> on_endless{};  // see RunOptions; stays
 
+  // Set: each moment of the run is told as it happens. What it is about, and the log's events by `watch_log`.
+  MomentSink on_moment{};
+  Thing about{};  // what the call is about that the log is told of next
+
   bool faults_on = true;  // phase one
   Nanos injected_ns = 0;  // virtual time that passed because a fault said so
   bool keep_calls = false;
@@ -69,8 +75,17 @@ struct RunContext : StepScope {
     clock.advance_by(length);
     injected_ns += length;
   }
-  // `culprits`: kinds, without numbers; the step's is added.
-  void violate(Invariant invariant, std::string_view call, std::string message, std::string_view culprits);
+  // `culprits`: kinds, without numbers; the step's is added. `who`: the same, by name.
+  void violate(Invariant invariant, std::string_view call, std::string message, std::string_view culprits,
+               std::vector<Thing> who = {});
+  // Where somebody asked for moments, and only then.
+  void tell(Moment moment) {
+    moment.at_ns = clock.now_ns();
+    moment.step = step;
+    on_moment(std::move(moment));
+  }
+  // Tells `sink` of what happens from now on; an empty one is told nothing.
+  void watch(MomentSink sink);
   void reset();
 };
 

@@ -31,6 +31,8 @@ struct FailureTarget {
 // "sync-before-commit at local_fast_put_commit, generate: put plan # and batch to host", "crash: ...", "hang".
 std::string to_string(const FailureTarget& target);
 FailureTarget target_of(const Violation& violation);
+// Of a seed's first violation, or of how it crashed or hung. Two failures of one cause have the same target.
+FailureTarget target_of(const SeedFailure& failure);
 // The first violation of that kind.
 const Violation* find_target(const std::vector<Violation>& violations, const FailureTarget& target);
 

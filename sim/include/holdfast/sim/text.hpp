@@ -28,6 +28,9 @@ std::string with_thousands(std::uint64_t value);   // "1,234,567"
 std::string bytes_text(std::uint64_t bytes);       // "1.5 GiB"
 std::string seconds_text(std::int64_t length_ns);  // "1.23 s", "4 min 05 s"
 std::string hex_text(std::uint64_t value);         // 16 digits
+std::string step_text(std::uint32_t step);         // "step 3", "the drain"
+// "1 copy", "1,234 copies"; `many` is by default `one` and an s.
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many = {});
 
 // Of bad usage or bad input: what is wrong, where, and what to do. `place` is the option or the file.
 [[nodiscard]] Error refusal(std::string_view place, std::string detail);

@@ -68,7 +68,7 @@ class Teller {
   }
 
  private:
-  void say(std::string sentence) { sentences_.push_back(printable(sentence, kSentenceMax)); }
+  void say(const std::string& sentence) { sentences_.push_back(printable(sentence, kSentenceMax)); }
 
   [[nodiscard]] std::string when(std::size_t moment) const {
     return fmt::format("at {} (#{})", virtual_time_text(run_.moments[moment].at_ns), columns_[moment] + 1);

@@ -50,8 +50,6 @@ std::string line_of(const Moment& moment) {
       line = "step " + moment.text;
       break;
     case MomentKind::operation:
-      line = "operation " + moment.text;
-      break;
     case MomentKind::operation_end:
       line = "operation " + moment.text;
       break;
@@ -388,7 +386,7 @@ class Maker {
     std::vector<std::vector<ChartSpan>> lanes = spans.lanes();
     if (lanes.empty() && !marks.empty()) lanes.emplace_back();
     for (std::size_t i = 0; i < lanes.size(); ++i) {
-      lane(kind, i == 0 ? name : "", std::move(lanes[i]), i == 0 ? std::move(marks) : std::vector<ChartMark>());
+      lane(kind, i == 0 ? name : "", std::move(lanes[i]), std::exchange(marks, {}));
     }
   }
 

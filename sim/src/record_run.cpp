@@ -31,7 +31,7 @@ void run_and_tell(ForkedChild::Link& link, const Trace& trace, const SystemFacto
   link.send(encode_message(WorkerMessage::result, encode_result(seed)));
 }
 
-class Listener {
+class RecordingListener {
  public:
   // False: what was said is nothing that a child says.
   bool hear(std::string& bytes) {
@@ -84,7 +84,7 @@ Error recording_failed() {
 Result<RecordedRun> record_run(const Trace& trace, const SystemFactory& factory, const RecordOptions& options) {
   auto child = ForkedChild::start([&](ForkedChild::Link& link) { run_and_tell(link, trace, factory, options); });
   if (!child) return child.error();
-  Listener listener;
+  RecordingListener listener;
   std::string bytes;
   const Nanos began_ns = SteadyClock{}.now_ns();
   bool hangs = false;

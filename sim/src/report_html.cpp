@@ -30,7 +30,8 @@ std::string base64_sha256(std::string_view text) {
 
 void add_section(PageData& page, std::string_view name) {
   std::string text(report_part(fmt::format("{}.mustache", name)));
-  page.set(fmt::format("{}_section", name), PageData(kainjow::mustache::partial([text = std::move(text)]() -> std::string { return text; })));
+  page.set(fmt::format("{}_section", name),
+           PageData(kainjow::mustache::partial([text = std::move(text)]() -> std::string { return text; })));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <stdexcept>
@@ -173,8 +172,8 @@ Status GatedCuda::submit_stage(Stage& stage, CopyDirection direction, std::span<
 }
 
 void GatedCuda::open(Stage& stage) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  words_[stage.word] = 1;
+  // Behind everything that the host wrote before: the device reads it from the moment it sees the word.
+  __atomic_store_n(&words_[stage.word], 1U, __ATOMIC_SEQ_CST);
   stage.opened = true;
 }
 

@@ -78,12 +78,22 @@ holdfast_config config_of(const fakes::OwnerOptions& options) {
 
 class PluginOwner::Commit final : public PendingCommit {
  public:
-  Commit(PluginOwner& owner, holdfast_commit* commit) : owner_(owner), of_(owner.opened_), commit_(commit) {}
+  Commit(PluginOwner& owner, holdfast_commit* commit) : owner_(owner), of_(owner.opened_), commit_(commit) {
+    owner_.commits_.push_back(this);
+  }
   ~Commit() override {
-    if (owner_.opened_ == of_) owner_.library_->api().commit_drop(owner_.owner_, commit_);
+    std::erase(owner_.commits_, this);
+    drop();
   }
   Commit(const Commit&) = delete;
   Commit& operator=(const Commit&) = delete;
+
+  // The library's part of it, while its owner is there.
+  void drop() {
+    if (owner_.opened_ == of_ && commit_ != nullptr) {
+      owner_.library_->api().commit_drop(owner_.owner_, std::exchange(commit_, nullptr));
+    }
+  }
 
   Result<std::vector<std::int32_t>> wait(Nanos limit_ns) override {
     constexpr std::string_view kCall = "future.wait";
@@ -137,6 +147,7 @@ void PluginOwner::open() {
 }
 
 void PluginOwner::shut() {
+  for (Commit* commit : commits_) commit->drop();
   if (owner_ != nullptr) library_->api().close(std::exchange(owner_, nullptr));
   ++opened_;
 }

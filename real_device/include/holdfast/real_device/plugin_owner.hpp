@@ -102,7 +102,8 @@ class PluginOwner final : public fakes::Owner {
   fakes::OwnerOptions options_;
   holdfast_host host_{};
   holdfast_owner* owner_ = nullptr;
-  std::uint64_t opened_ = 0;  // how many times: a commit of an owner that was shut has gone with it
+  std::uint64_t opened_ = 0;      // how many times: a commit of an owner that was shut has gone with it
+  std::vector<Commit*> commits_;  // that live
   Client client_ = Client::alive;
   bool waiting_ = false;  // for the clock, inside a call
   std::vector<holdfast_text> texts_;

@@ -91,7 +91,7 @@ class PluginOwner::Commit final : public PendingCommit {
   // The library's part of it, while its owner is there.
   void drop() {
     if (owner_.opened_ == of_ && commit_ != nullptr) {
-      owner_.library_->api().commit_drop(owner_.owner_, std::exchange(commit_, nullptr));
+      owner_.api().commit_drop(owner_.owner_, std::exchange(commit_, nullptr));
     }
   }
 
@@ -104,7 +104,7 @@ class PluginOwner::Commit final : public PendingCommit {
       static_cast<std::vector<std::int32_t>*>(into)->assign(from, from + count);
     };
     Status waited = ask(kCall, [&](holdfast_error* error) {
-      return owner_.library_->api().commit_wait(owner_.owner_, commit_, limit_ns, take, &codes, error);
+      return owner_.api().commit_wait(owner_.owner_, commit_, limit_ns, take, &codes, error);
     });
     if (!waited) return std::move(waited.error());
     return codes;
@@ -135,8 +135,7 @@ PluginOwner::~PluginOwner() {
 void PluginOwner::open() {
   const holdfast_config config = config_of(options_);
   holdfast_owner* owner = nullptr;
-  const Status opened =
-      ask("open", [&](holdfast_error* error) { return library_->api().open(&host_, &config, &owner, error); });
+  const Status opened = ask("open", [&](holdfast_error* error) { return api().open(&host_, &config, &owner, error); });
   if (!opened || owner == nullptr) {
     throw std::runtime_error(fmt::format("plug-in {} does not open: {}", library_->info().path,
                                          opened ? "it gave no owner" : to_string(opened.error())));
@@ -148,7 +147,7 @@ void PluginOwner::open() {
 
 void PluginOwner::shut() {
   for (Commit* commit : commits_) commit->drop();
-  if (owner_ != nullptr) library_->api().close(std::exchange(owner_, nullptr));
+  if (owner_ != nullptr) api().close(std::exchange(owner_, nullptr));
   ++opened_;
 }
 
@@ -198,9 +197,8 @@ Result<std::vector<Segment>> PluginOwner::wait_local_segments_ready() {
   const auto take = [](void* into, const holdfast_segment* segment) {
     static_cast<std::vector<Segment>*>(into)->push_back(as_segment(*segment));
   };
-  Status ready = ask(kCall, [&](holdfast_error* error) {
-    return library_->api().wait_local_segments_ready(owner_, take, &segments, error);
-  });
+  Status ready = ask(
+      kCall, [&](holdfast_error* error) { return api().wait_local_segments_ready(owner_, take, &segments, error); });
   if (!ready) return std::move(ready.error());
   return segments;
 }
@@ -219,7 +217,7 @@ Result<PlanPtr> PluginOwner::local_fast_put_start(Keys keys, std::uint64_t value
   std::uint64_t plan = 0;
   const holdfast_keys& named = as_keys(keys);
   Status started = ask(kCall, [&](holdfast_error* error) {
-    return library_->api().local_fast_put_start(owner_, &named, value_len, &put, &plan, error);
+    return api().local_fast_put_start(owner_, &named, value_len, &put, &plan, error);
   });
   if (!started) return std::move(started.error());
   return PlanPtr{static_cast<std::uintptr_t>(plan)};
@@ -229,9 +227,8 @@ Result<PluginOwner::Future> PluginOwner::local_fast_put_commit(PlanPtr plan) {
   constexpr std::string_view kCall = "local_fast_put_commit";
   if (Status can = usable(kCall); !can) return std::move(can.error());
   holdfast_commit* commit = nullptr;
-  Status submitted = ask(kCall, [&](holdfast_error* error) {
-    return library_->api().local_fast_put_commit(owner_, plan.address, &commit, error);
-  });
+  Status submitted = ask(
+      kCall, [&](holdfast_error* error) { return api().local_fast_put_commit(owner_, plan.address, &commit, error); });
   if (!submitted) return std::move(submitted.error());
   return Future(std::make_unique<Commit>(*this, commit));
 }
@@ -239,7 +236,7 @@ Result<PluginOwner::Future> PluginOwner::local_fast_put_commit(PlanPtr plan) {
 Status PluginOwner::put_abort(PlanPtr plan) {
   constexpr std::string_view kCall = "put_abort";
   if (Status can = usable(kCall); !can) return can;
-  return ask(kCall, [&](holdfast_error* error) { return library_->api().put_abort(owner_, plan.address, error); });
+  return ask(kCall, [&](holdfast_error* error) { return api().put_abort(owner_, plan.address, error); });
 }
 
 Result<GetStart> PluginOwner::get_start(Keys keys, bool prefix_best_effort,
@@ -249,9 +246,9 @@ Result<GetStart> PluginOwner::get_start(Keys keys, bool prefix_best_effort,
   auto found = sized<holdfast_get_start>();
   const holdfast_keys& named = as_keys(keys);
   Status started = ask(kCall, [&](holdfast_error* error) {
-    return library_->api().get_start(owner_, &named, prefix_best_effort ? 1 : 0,
-                                     atomic_group_lens.empty() ? nullptr : atomic_group_lens.data(),
-                                     atomic_group_lens.size(), &found, error);
+    return api().get_start(owner_, &named, prefix_best_effort ? 1 : 0,
+                           atomic_group_lens.empty() ? nullptr : atomic_group_lens.data(), atomic_group_lens.size(),
+                           &found, error);
   });
   if (!started) return std::move(started.error());
   GetStart answer;
@@ -270,7 +267,7 @@ Result<PlanPtr> PluginOwner::get_transfer(GetHandle handle, std::uint64_t prefix
   if (Status can = usable(kCall); !can) return std::move(can.error());
   std::uint64_t plan = 0;
   Status done = ask(kCall, [&](holdfast_error* error) {
-    return library_->api().get_transfer(owner_, handle.number, prefix_len, &plan, error);
+    return api().get_transfer(owner_, handle.number, prefix_len, &plan, error);
   });
   if (!done) return std::move(done.error());
   return PlanPtr{static_cast<std::uintptr_t>(plan)};
@@ -279,28 +276,26 @@ Result<PlanPtr> PluginOwner::get_transfer(GetHandle handle, std::uint64_t prefix
 Status PluginOwner::cancel_get_transfer(GetHandle handle) {
   constexpr std::string_view kCall = "cancel_get_transfer";
   if (Status can = usable(kCall); !can) return can;
-  return ask(kCall,
-             [&](holdfast_error* error) { return library_->api().cancel_get_transfer(owner_, handle.number, error); });
+  return ask(kCall, [&](holdfast_error* error) { return api().cancel_get_transfer(owner_, handle.number, error); });
 }
 
 Status PluginOwner::release_views(PlanPtr plan) {
   constexpr std::string_view kCall = "release_views";
   if (Status can = usable(kCall); !can) return can;
-  return ask(kCall, [&](holdfast_error* error) { return library_->api().release_views(owner_, plan.address, error); });
+  return ask(kCall, [&](holdfast_error* error) { return api().release_views(owner_, plan.address, error); });
 }
 
 Status PluginOwner::remove(std::string_view key) {
   constexpr std::string_view kCall = "remove";
   if (Status can = usable(kCall); !can) return can;
-  return ask(kCall, [&](holdfast_error* error) { return library_->api().remove(owner_, as_text(key), error); });
+  return ask(kCall, [&](holdfast_error* error) { return api().remove(owner_, as_text(key), error); });
 }
 
 Status PluginOwner::put(std::string_view key, std::span<const std::byte> bytes) {
   constexpr std::string_view kCall = "put";
   if (Status can = usable(kCall); !can) return can;
-  return ask(kCall, [&](holdfast_error* error) {
-    return library_->api().put(owner_, as_text(key), bytes.data(), bytes.size(), error);
-  });
+  return ask(kCall,
+             [&](holdfast_error* error) { return api().put(owner_, as_text(key), bytes.data(), bytes.size(), error); });
 }
 
 Result<std::vector<std::byte>> PluginOwner::get(std::string_view key) {
@@ -311,8 +306,7 @@ Result<std::vector<std::byte>> PluginOwner::get(std::string_view key) {
     const auto* first = static_cast<const std::byte*>(from);
     static_cast<std::vector<std::byte>*>(into)->assign(first, first + count);
   };
-  Status done =
-      ask(kCall, [&](holdfast_error* error) { return library_->api().get(owner_, as_text(key), take, &bytes, error); });
+  Status done = ask(kCall, [&](holdfast_error* error) { return api().get(owner_, as_text(key), take, &bytes, error); });
   if (!done) return std::move(done.error());
   return bytes;
 }
@@ -451,7 +445,7 @@ Segment PluginOwner::segment() const {
     if (found.len == 0) found = as_segment(*segment);
   };
   static_cast<void>(ask("wait_local_segments_ready", [&](holdfast_error* error) {
-                      return library_->api().wait_local_segments_ready(owner_, take, &first, error);
+                      return api().wait_local_segments_ready(owner_, take, &first, error);
                     }).has_value());
   return first;
 }
@@ -522,15 +516,15 @@ bool PluginOwner::has_incidents() const {
 }
 
 std::optional<holdfast_pages> PluginOwner::pages() const {
-  if (library_->api().pages == nullptr) return std::nullopt;
+  if (api().pages == nullptr) return std::nullopt;
   auto pages = sized<holdfast_pages>();
-  library_->api().pages(owner_, &pages);
+  api().pages(owner_, &pages);
   return pages;
 }
 
 void PluginOwner::touch(const HostRange& range) const {
-  if (library_->api().touch != nullptr) {
-    library_->api().touch(owner_, range.base, range.bytes);
+  if (api().touch != nullptr) {
+    api().touch(owner_, range.base, range.bytes);
   } else {
     read_pages(range);
   }

@@ -86,6 +86,7 @@ class PluginOwner final : public fakes::Owner {
 
  private:
   class Commit;
+  [[nodiscard]] const holdfast_plugin_api& api() const { return library_->api(); }
   enum class Client : std::uint8_t { alive, closed, dead };
 
   void open();
